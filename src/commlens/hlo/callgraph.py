@@ -1,0 +1,115 @@
+"""How often each computation runs in one execution of the entry computation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commlens.hlo.trip_counts import trip_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from commlens.hlo.model import Call, Instruction, Module
+
+
+class CallGraph:
+    """The paths from the entry computation to the computations that matter.
+
+    Args:
+        module: the module.
+        names: the computations that will be asked for; only their callers are looked for.
+        leaves_out: call sites that do not count, because what they run has a row of its own.
+    """
+
+    def __init__(self, module: Module, names: Iterable[str], leaves_out: Callable[[Call], bool]) -> None:
+        entry = module.entry
+        self._entry = None if entry is None else entry.name
+        self._calls: dict[str, list[Call]] = {}
+        self._executions: dict[str, int | None] = {}
+        self._conditionals: dict[str, tuple[str, ...]] = {}
+        self._collect(module, names, leaves_out)
+
+    def _collect(self, module: Module, names: Iterable[str], leaves_out: Callable[[Call], bool]) -> None:
+        """Find the callers of the named computations, their callers, and so on up to the entry."""
+        pending = set(names) - {self._entry}
+        while pending:
+            self._calls |= {name: [] for name in pending}
+            for call in module.callers(pending):
+                if not leaves_out(call):
+                    self._calls[call.callee].append(call)
+            callers = {call.caller.computation.name for name in pending for call in self._calls[name]}
+            pending = callers - self._calls.keys() - {self._entry}
+
+    def calls_of(self, name: str) -> list[Call]:
+        """Return the call sites of a computation that count."""
+        return self._calls.get(name, [])
+
+    def executions(self, name: str) -> int | None:
+        """Return how often a computation runs.
+
+        Args:
+            name: one of the names that the graph was made for.
+
+        Returns:
+            The sum over its call sites of the products of trip counts along each path from the entry. A branch counts
+            as if always taken, a while condition runs once more than its body. 0 where no path leads from the entry;
+            None where a factor is unknown or the text was cut before its entry.
+        """
+        if self._entry is None:
+            return None
+        for each in self._callers_first(name):
+            self._executions[each] = self._sum(each)
+        return self._executions[name]
+
+    def conditionals(self, name: str) -> tuple[str, ...]:
+        """Return the names of the conditionals on the paths from the entry to a computation, outermost first."""
+        for each in self._callers_first(name, self._conditionals):
+            found: dict[str, None] = {}
+            for call in self.calls_of(each):
+                found |= dict.fromkeys(self._conditionals.get(call.caller.computation.name, ()))
+                if call.role == "branch":
+                    found[call.caller.name] = None
+            self._conditionals[each] = tuple(found)
+        return self._conditionals[name]
+
+    def _callers_first(self, name: str, known: dict[str, tuple[str, ...]] | None = None) -> list[str]:
+        """Return a computation and all that lead to it which are not known yet, callers before callees."""
+        done = self._executions if known is None else known
+        order: dict[str, None] = {}
+        stack = [(name, False)]
+        entered: set[str] = set()
+        while stack:
+            current, finished = stack.pop()
+            if finished:
+                order[current] = None
+            elif current not in done and current not in entered:
+                entered.add(current)
+                stack.append((current, True))
+                stack += [(call.caller.computation.name, False) for call in self.calls_of(current)]
+        return list(order)
+
+    def _sum(self, name: str) -> int | None:
+        if name == self._entry:
+            return 1
+        total = 0
+        unknown = False
+        for call in self.calls_of(name):
+            outer = self._executions.get(call.caller.computation.name)
+            if outer == 0:
+                continue
+            factor = _factor(call.role, call.caller)
+            if factor == 0:
+                continue
+            if outer is None or factor is None:
+                unknown = True
+            else:
+                total += outer * factor
+        return None if unknown else total
+
+
+def _factor(role: str, caller: Instruction) -> int | None:
+    """Return how often one execution of a call site runs the computation it calls."""
+    if role not in ("body", "condition"):
+        return 1
+    trips = trip_count(caller)
+    return trips if trips is None or role == "body" else trips + 1

@@ -1,0 +1,232 @@
+"""Everything in a module that communicates: each thing once, and what could not be read beside it.
+
+A collective may hide: in the computation that an async-start wraps, in a custom fusion that stands for a
+reduce-scatter, in a custom call. Here those forms become what they are. Text and proto take the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from commlens.hlo.callgraph import CallGraph
+from commlens.hlo.collectives import is_collective, signature_of
+from commlens.hlo.custom_calls import custom_call_opcode, custom_call_signature
+from commlens.hlo.model import Instruction, UnreadableError, Unread
+from commlens.hlo.signature import InstructionSite, Site
+
+if TYPE_CHECKING:
+    from commlens.hlo.model import Call, Computation, Module
+    from commlens.hlo.signature import Signature
+
+ALL_REDUCE_SCATTER = "all-reduce-scatter"
+"""How a row says that its reduce-scatter was written as a custom fusion of all-reduce and dynamic-slice."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Discovery:
+    """What communicates in a module.
+
+    Attributes:
+        sites: every communicating place once, computation by computation in file order.
+        unread: what may communicate and could not be read, and faults of the module's structure.
+        call_graph: how often the computations of the sites run.
+    """
+
+    sites: tuple[Site, ...]
+    unread: tuple[Unread, ...]
+    call_graph: CallGraph
+
+
+def discover(module: Module) -> Discovery:
+    """Find everything that communicates.
+
+    Args:
+        module: a module from text or proto.
+
+    Returns:
+        Sites in row order, unread items in file order, and the call graph of the sites' computations.
+    """
+    found = _Finder(module)
+    for computation, items in module.communication():
+        found.look_at(computation, items)
+    return found.finish()
+
+
+class _Finder:
+    """Collects what communicates, computation by computation."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._items: dict[str, list[Site | Instruction]] = {}
+        self._unread: list[Unread] = []
+        self._own_rows: set[tuple[str, str, str]] = set()
+
+    def look_at(self, computation: Computation, items: Iterable[Site | Instruction]) -> None:
+        """Read what can be read on its own, keep what depends on other computations for later."""
+        kept = [read for item in items for read in self._read(item)]
+        if kept:
+            self._items[computation.name] = self._items.get(computation.name, []) + kept
+
+    def _read(self, item: Site | Instruction) -> list[Site | Instruction]:
+        if isinstance(item, Site):
+            return [item]
+        try:
+            opcode = item.opcode
+            if opcode in ("async-start", "fusion"):
+                return [item]
+            if opcode == "custom-call":
+                return self._custom_call(item)
+            if not is_collective(opcode):
+                return []
+            return [InstructionSite(item, signature_of(item), item.channel_id)]
+        except UnreadableError as error:
+            self._unread.append(unread_item(item, str(error)))
+            return []
+
+    def _custom_call(self, item: Instruction) -> list[Site | Instruction]:
+        named = custom_call_opcode(item.raw_attribute("custom_call_target") or "")
+        if named is None:
+            return []
+        signature, channel_id = custom_call_signature(item, named[0], start=named[1])
+        return [InstructionSite(item, signature, channel_id)]
+
+    def finish(self) -> Discovery:
+        """Resolve what depends on other computations."""
+        plain = {name: [each for each in items if isinstance(each, Site)] for name, items in self._items.items()}
+        self._resolve_async(plain)
+        self._resolve_fusions(plain)
+        graph = CallGraph(self._module, [name for name, items in self._items.items() if items], self._is_own_row)
+        sites = [site for items in self._items.values() for site in items if isinstance(site, Site)]
+        kept = [site for site in sites if not self._only_wrapped(site, graph)]
+        return Discovery(tuple(kept), (*self._unread, *self._module.structure_faults), graph)
+
+    def _is_own_row(self, call: Call) -> bool:
+        """Whether a call site has a row of its own, so that what it runs is not counted at its own line."""
+        return (call.caller.computation.name, call.caller.name, call.callee) in self._own_rows
+
+    def _own(self, caller: Instruction, callee: str) -> None:
+        self._own_rows.add((caller.computation.name, caller.name, callee))
+
+    def _only_wrapped(self, site: Site, graph: CallGraph) -> bool:
+        """Whether a site is run only by call sites that have rows of their own."""
+        name = site.computation_name
+        return any(callee == name for _, _, callee in self._own_rows) and not graph.calls_of(name)
+
+    def _resolve_async(self, plain: dict[str, list[Site]]) -> None:
+        """Turn every async-start over one collective into a site of its own."""
+        for items in self._items.values():
+            for position, item in enumerate(items):
+                if isinstance(item, Instruction) and item.opcode == "async-start":
+                    site = self._async_site(item, plain)
+                    if site is not None:
+                        items[position] = site
+
+    def _async_site(self, start: Instruction, plain: dict[str, list[Site]]) -> Site | None:
+        callee = next((name for role, name in start.called if role == "async"), None)
+        if callee is None or self._module.computation(callee) is None:
+            why = "expected calls= to name a computation of the module" + ("" if callee is None else f", found {callee}")
+            self._unread.append(unread_item(start, why))
+            return None
+        wrapped = plain.get(callee, [])
+        if len(wrapped) != 1:
+            return None
+        inner = wrapped[0]
+        attributes = {**inner.signature.frontend_attributes, **start.frontend_attributes}
+        self._own(start, callee)
+        signature = replace(inner.signature, is_async=True, frontend_attributes=attributes)
+        return InstructionSite(start, signature, inner.channel_id)
+
+    def _resolve_fusions(self, plain: dict[str, list[Site]]) -> None:
+        """Turn every custom fusion of all-reduce and dynamic-slice by partition into a reduce-scatter."""
+        bodies = {
+            name: sites[0]
+            for name, sites in plain.items()
+            if len(sites) == 1 and sites[0].signature.opcode == "all-reduce" and self._is_scatter(name, sites[0])
+        }
+        for call in self._module.callers(bodies.keys()) if bodies else ():
+            if call.role == "fusion" and call.caller.raw_attribute("kind") == "kCustom":
+                self._add_fusion(call, bodies[call.callee])
+        for items in self._items.values():
+            items[:] = [item for item in items if isinstance(item, Site)]
+
+    def _is_scatter(self, name: str, reduced: Site) -> bool:
+        """Whether a computation slices, by partition or replica, what its all-reduce gives."""
+        computation = self._module.computation(name)
+        if computation is None:
+            return False
+        opcodes = [(each.opcode, each.operand_names) for each in computation.instructions if _is_plain(each)]
+        by_device = any(opcode in ("partition-id", "replica-id") for opcode, _ in opcodes)
+        return by_device and any(
+            opcode == "dynamic-slice" and reduced.name in operands for opcode, operands in opcodes
+        )
+
+    def _add_fusion(self, call: Call, reduced: Site) -> None:
+        """Give a custom fusion its row, in its place among the others of its computation."""
+        fusion = call.caller
+        try:
+            signature = _scattered(fusion, reduced.signature)
+        except UnreadableError as error:
+            self._unread.append(unread_item(fusion, str(error)))
+            return
+        self._own(fusion, call.callee)
+        site = InstructionSite(fusion, signature, reduced.channel_id)
+        name = fusion.computation.name
+        items = self._items.setdefault(name, [])
+        for position, item in enumerate(items):
+            if item == fusion:
+                items[position] = site
+                return
+        items.append(site)
+        items.sort(key=lambda item: item.line or 0)
+        self._sort_computations()
+
+    def _sort_computations(self) -> None:
+        order = {computation.name: number for number, computation in reversed(list(enumerate(self._module.computations)))}
+        self._items = dict(sorted(self._items.items(), key=lambda entry: order.get(entry[0], len(order))))
+
+
+def _is_plain(instruction: Instruction) -> bool:
+    try:
+        return bool(instruction.opcode) and instruction.operand_names is not None
+    except UnreadableError:
+        return False
+
+
+def _scattered(fusion: Instruction, reduced: Signature) -> Signature:
+    """Return the reduce-scatter that a fusion of all-reduce and slice is: its groups, with the fusion's shapes."""
+    operands = tuple(leaf for shape in fusion.operand_shapes() for leaf in shape.arrays())
+    results = fusion.shape.arrays()
+    dimensions: tuple[int, ...] | None = None
+    if len(reduced.result_shapes) == len(results) == 1:
+        before, after = reduced.result_shapes[0].dimensions, results[0].dimensions
+        if len(before) == len(after):
+            dimensions = tuple(d for d, (whole, part) in enumerate(zip(before, after, strict=True)) if whole != part)
+    return replace(
+        reduced,
+        opcode="reduce-scatter",
+        operand_shapes=operands,
+        result_shapes=results,
+        dimensions=dimensions[:1] if dimensions else None,
+        via=ALL_REDUCE_SCATTER,
+        frontend_attributes={**reduced.frontend_attributes, **fusion.frontend_attributes},
+    )
+
+
+def unread_item(instruction: Instruction, why: str) -> Unread:
+    """Describe an instruction that could not be read."""
+    line = instruction.line
+    where = f"computation {instruction.computation.name}" if line is None else str(line)
+    name, opcode = (_known(instruction, "name"), _known(instruction, "opcode"))
+    return Unread(where, instruction.excerpt, why, name, opcode)
+
+
+def _known(instruction: Instruction, attribute: str) -> str | None:
+    try:
+        return str(getattr(instruction, attribute))
+    except UnreadableError:
+        return None
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable

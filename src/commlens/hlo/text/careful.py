@@ -1,0 +1,169 @@
+"""The careful road through HLO text: token by token, for text that people wrote, cut, wrapped or quoted.
+
+Strings may run over lines, comments may stand anywhere, an instruction may take several lines, log lines may stand
+between modules, and the text may begin or end in the middle of anything. Time is linear in the text.
+Source: the module grammar of xla/hlo/parser/hlo_parser.cc, read more leniently.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from commlens.errors import GrammarError
+from commlens.hlo.text.lexis import NAME, SKIPPED, closing
+from commlens.hlo.text.line import shape_end
+
+Kind = Literal["header", "computation", "loose"]
+
+_ITEM = re.compile(
+    rb"^[ \t]*(?:"
+    rb"(?P<header>HloModule)\b"
+    rb"|(?P<loose>(?:ROOT[ \t]+)?%?" + NAME + rb"[ \t]+=[ \t]+(?:\(|[a-z][a-z0-9]*\[))"
+    rb"|(?:(?P<entry>ENTRY)\b\s*)?(?:%?(?P<name>" + NAME + rb")\s*)?(?P<open>[({]))",
+    re.MULTILINE,
+)
+_TOKEN = re.compile(
+    rb"(?P<skipped>"
+    + SKIPPED.pattern
+    + rb")|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<line>\n(?=\S))"
+    + rb"|(?P<word>%?[\w.\-]+)(?P<defines>\s+=(?!=))?",
+    re.DOTALL,
+)
+_LONGEST_HEADER = 200
+"""Lines over which the parameters of a computation may be spread."""
+_RESULT = re.compile(rb"\s*->\s*")
+_BODY = re.compile(rb"\s*\{")
+_HEADER_END = re.compile(SKIPPED.pattern + rb"|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<line>\n)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing that stands at the top level of a text.
+
+    Attributes:
+        kind: a module header, a computation, or loose instructions outside any computation.
+        start: where its first line starts.
+        body: for a computation, the offset behind its opening brace; else where the item starts.
+        end: for a computation, the offset of its closing brace; else the offset behind the item.
+        starts: where the instructions start, ``ROOT`` included.
+        closed: False where the text ends, or another item begins, before the closing brace.
+    """
+
+    kind: Kind
+    start: int
+    body: int
+    end: int
+    starts: tuple[int, ...] = ()
+    closed: bool = True
+
+    @property
+    def resume(self) -> int:
+        """Where to look for the next item."""
+        return self.end + 1 if self.kind == "computation" and self.closed else self.end
+
+
+def next_item(text: bytes, position: int) -> Item | None:
+    """Return the first item at or behind a position, None if there is no more.
+
+    Args:
+        text: the whole file.
+        position: an offset outside all items, strings and comments.
+
+    Returns:
+        The item. Lines that belong to none (logs, prose, stack frame tables) are passed over.
+    """
+    for match in _ITEM.finditer(text, position):
+        if match["header"]:
+            return Item("header", match.start(), match.start(), _header_end(text, match.end()))
+        if match["loose"]:
+            start = match.start() + len(match[0]) - len(match[0].lstrip())
+            starts, end, _ = _instructions(text, start)
+            return Item("loose", start, start, end, starts)
+        if not (match["name"] or match["entry"]):
+            continue
+        body = _body_of(text, match.end() - 1)
+        if body is not None:
+            starts, end, closed = _instructions(text, body)
+            return Item("computation", match.start(), body, end, starts, closed)
+    return None
+
+
+def _body_of(text: bytes, opened: int) -> int | None:
+    """Return the offset behind the ``{`` of a computation's header whose name ends at ``opened``."""
+    if text[opened : opened + 1] == b"{":
+        return opened + 1
+    closed = closing(text, opened, _lines_behind(text, opened))
+    arrow = None if closed is None else _RESULT.match(text, closed + 1)
+    if arrow is None:
+        return None
+    try:
+        end = shape_end(text, arrow.end())
+    except GrammarError:
+        return None
+    brace = _BODY.match(text, end)
+    return None if brace is None else brace.end()
+
+
+def _lines_behind(text: bytes, position: int) -> int:
+    """Return where a header that starts here must have ended; what does not end there is prose, not a header."""
+    for _ in range(_LONGEST_HEADER):
+        position = text.find(b"\n", position) + 1
+        if not position:
+            return len(text)
+    return position
+
+
+def _header_end(text: bytes, position: int) -> int:
+    """Return where a module header ends: the first line end outside brackets, strings and comments."""
+    depth = 0
+    for token in _HEADER_END.finditer(text, position):
+        if token["open"]:
+            depth += 1
+        elif token["close"]:
+            depth -= 1
+        elif token["line"] and depth <= 0:
+            return token.start()
+    return len(text)
+
+
+def _instructions(text: bytes, position: int) -> tuple[tuple[int, ...], int, bool]:
+    """Find the instructions of a body.
+
+    Returns:
+        Where they start; where the body ends (its ``}``, the start of another item, or the end of the text); and
+        whether a ``}`` closed it.
+    """
+    starts: list[int] = []
+    depth = 0
+    root: int | None = None
+    for token in _TOKEN.finditer(text, position):
+        kind = token.lastgroup
+        if kind == "open":
+            depth += 1
+        elif kind == "close":
+            depth -= 1
+            if depth < 0:
+                return tuple(starts), token.start(), True
+        elif kind == "line":
+            if _starts_item(text, token.end()):
+                return tuple(starts), token.end(), False
+        elif kind == "defines":
+            if depth == 0:
+                starts.append(token.start() if root is None else root)
+            root = None
+        elif kind == "word":
+            root = token.start() if token["word"] == b"ROOT" else None
+    return tuple(starts), len(text), False
+
+
+def _starts_item(text: bytes, position: int) -> bool:
+    """Whether a line in the first column inside an open body must be the start of another item."""
+    match = _ITEM.match(text, position)
+    if match is None or match["loose"]:
+        return False
+    if match["header"]:
+        return True
+    line = text[position : text.find(b"\n", position)].rstrip()
+    return line.endswith(b"{") and bool(match["entry"] or match["open"] == b"{" or b"->" in line)

@@ -1,0 +1,141 @@
+"""A computation of a text."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from commlens.hlo.model import Computation
+from commlens.hlo.text.definitions import Definitions
+from commlens.hlo.text.instruction import TextInstruction
+from commlens.hlo.text.lexis import NAME, as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from commlens.hlo.model import Instruction
+    from commlens.hlo.signature import Site
+    from commlens.hlo.text.module import TextModule
+
+_HEADER: Final = re.compile(rb"\s*(?P<entry>ENTRY\b\s*)?%?(?P<name>" + NAME + rb")?")
+_ROOT: Final = re.compile(rb"\s*ROOT\s")
+
+
+class TextComputation(Computation):
+    """One computation of a text.
+
+    Args:
+        module: the module it belongs to.
+        number: its place in the index of the file.
+        start: where its header's line starts.
+        body: offset behind its opening brace.
+        end: offset of its closing brace.
+        starts: where its instructions start, for one that is not laid out as compilers print it.
+        loose: whether these are instructions without a computation.
+    """
+
+    def __init__(
+        self,
+        module: TextModule,
+        number: int,
+        start: int,
+        body: int,
+        end: int,
+        starts: Sequence[int] | None,
+        *,
+        loose: bool,
+    ) -> None:
+        self._module = module
+        self.number = number
+        self.start = start
+        self.body = body
+        self.end = end
+        self.starts = starts
+        self.is_loose = loose
+        self.text = module.text
+
+    @property
+    def module(self) -> TextModule:
+        """The module it belongs to."""
+        return self._module
+
+    @cached_property
+    def name(self) -> str:
+        """The name without ``%``; empty for loose instructions."""
+        if self.is_loose:
+            return ""
+        match = _HEADER.match(self.text, self.start, self.body)
+        name = None if match is None else match["name"]
+        return "" if name is None else as_text(name)
+
+    @property
+    def is_marked_entry(self) -> bool:
+        """Whether ``ENTRY`` stands before it."""
+        match = None if self.is_loose else _HEADER.match(self.text, self.start, self.body)
+        return match is not None and match["entry"] is not None
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether it is the module's entry."""
+        entry = self._module.entry
+        return entry is not None and entry.number == self.number
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """Where names are defined."""
+        return Definitions(self.text, self.body, self.end, self.starts)
+
+    @cached_property
+    def instructions(self) -> tuple[TextInstruction, ...]:
+        """All instructions as written."""
+        if self.starts is not None:
+            stops = [*self.starts[1:], self.end]
+            return tuple(
+                TextInstruction(self, start, stop) for start, stop in zip(self.starts, stops, strict=True)
+            )
+        found: list[TextInstruction] = []
+        start = self.body
+        while start < self.end:
+            stop = self.text.find(b"\n", start, self.end)
+            stop = self.end if stop < 0 else stop
+            if stop > start:
+                found.append(TextInstruction(self, start, stop))
+            start = stop + 1
+        return tuple(found)
+
+    def instruction(self, name: str) -> TextInstruction | None:
+        """Return the instruction of that name, None if there is none."""
+        return self.defined(name, self.end)
+
+    def defined(self, name: str, before: int) -> TextInstruction | None:
+        """Return the instruction of a name that is used at an offset: most stand a few lines above their use."""
+        value = self.definitions.value_of(name.encode(), before)
+        if value is None:
+            return None
+        if self.starts is None:
+            stop = self.text.find(b"\n", value, self.end)
+            return TextInstruction(self, self.text.rfind(b"\n", 0, value) + 1, self.end if stop < 0 else stop)
+        behind = bisect_right(self.starts, value)
+        stop = self.starts[behind] if behind < len(self.starts) else self.end
+        return TextInstruction(self, self.starts[behind - 1], stop)
+
+    @cached_property
+    def root(self) -> TextInstruction:
+        """The root: the instruction marked so, else the last.
+
+        Raises:
+            LookupError: the computation is empty.
+        """
+        marked = [each for each in self.instructions if _ROOT.match(self.text, each.start)]
+        if not self.instructions:
+            msg = f"the computation {self.name} has no instructions"
+            raise LookupError(msg)
+        return marked[0] if marked else self.instructions[-1]
+
+    def communication(self) -> Iterable[Site | Instruction]:
+        """Yield what may communicate, as written."""
+        for computation, found in self._module.communication():
+            if computation is self:
+                yield from found

@@ -1,0 +1,70 @@
+"""The stack frame tables that stand between a module's header and its computations since 2025.
+
+Source: ``HloParserImpl::ParseStackFrameIndex``, xla/hlo/parser/hlo_parser.cc; ``StackFrameIndexProto`` in hlo.proto.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from commlens.hlo.text.lexis import STRING, unquoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TABLE: Final = re.compile(rb"^(FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*$", re.MULTILINE)
+_NAMED: Final = re.compile(rb"^[ \t]*(\d{1,9})[ \t]+(" + STRING + rb")", re.MULTILINE)
+_FIELDS: Final = re.compile(rb"^[ \t]*(\d{1,9})[ \t]+\{([^{}\n]*)\}", re.MULTILINE)
+_FIELD: Final = re.compile(rb"(\w+)=(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrames:
+    """Where every stack frame of a module is in the program.
+
+    Attributes:
+        locations: number of a frame -> number of its file location.
+        lines: number of a file location -> number of its file, and the line.
+        files: number of a file -> its name.
+
+    Example:
+        >>> frames = read_frames(b'FileNames\\n1 "t.py"\\n\\nFileLocations\\n1 {file_name_id=1 line=9}\\n\\n'
+        ...                      b'StackFrames\\n1 {file_location_id=1}\\n')
+        >>> frames.source(1)
+        't.py:9'
+    """
+
+    locations: Mapping[int, int]
+    lines: Mapping[int, tuple[int, int]]
+    files: Mapping[int, str]
+
+    def source(self, frame: int) -> str | None:
+        """Return ``"file:line"`` of a frame, None where the tables do not lead to one."""
+        file, line = self.lines.get(self.locations.get(frame, 0), (0, 0))
+        name = self.files.get(file)
+        return None if name is None else f"{name}:{line}"
+
+
+def read_frames(text: bytes) -> StackFrames:
+    """Read the tables between a module's header and its first computation; absent tables are empty."""
+    tables: dict[bytes, bytes] = {}
+    heads = list(_TABLE.finditer(text))
+    for head, behind in zip(heads, [*(match.start() for match in heads[1:]), len(text)], strict=True):
+        tables[head[1]] = text[head.end() : behind]
+    files = {int(number): unquoted(name) or "" for number, name in _NAMED.findall(tables.get(b"FileNames", b""))}
+    locations = {
+        number: (fields.get("file_name_id", 0), fields.get("line", 0))
+        for number, fields in _rows(tables.get(b"FileLocations", b""))
+    }
+    frames = {number: fields.get("file_location_id", 0) for number, fields in _rows(tables.get(b"StackFrames", b""))}
+    return StackFrames(MappingProxyType(frames), MappingProxyType(locations), MappingProxyType(files))
+
+
+def _rows(table: bytes) -> list[tuple[int, dict[str, int]]]:
+    return [
+        (int(number), {key.decode(): int(value) for key, value in _FIELD.findall(fields)})
+        for number, fields in _FIELDS.findall(table)
+    ]

@@ -1,0 +1,315 @@
+"""An instruction of a text: a span, taken apart when somebody asks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from commlens.errors import GrammarError
+from commlens.hlo.model import Instruction, UnreadableError
+from commlens.hlo.opcodes import base_opcode
+from commlens.hlo.shapes import Shape, parse_shape, read_shape
+from commlens.hlo.text.lexis import NAME, as_text, unquoted
+from commlens.hlo.text.line import Line, Operand, parse_line
+from commlens.hlo.text.values import (
+    CALL_ATTRIBUTES,
+    callees,
+    read_integer,
+    read_integers,
+    read_map,
+    read_metadata,
+)
+from commlens.topology import CollectiveDeviceList, parse_replica_groups, parse_source_target_pairs
+
+if TYPE_CHECKING:
+    from commlens.hlo.model import Role
+    from commlens.hlo.text.computation import TextComputation
+    from commlens.topology import DeviceList, SourceTargetPairs
+
+_NAME: Final = re.compile(rb"\s*(?:ROOT\s+)?%?(" + NAME + rb")\s*=")
+_BOOLEANS: Final = (b"true", b"false")
+
+
+class TextInstruction(Instruction):
+    """One instruction of a text.
+
+    Args:
+        computation: where it stands.
+        start: offset of its first byte, ``ROOT`` included; blanks may come before it.
+        end: offset behind its last byte.
+    """
+
+    __slots__ = ("_computation", "_line", "end", "start")
+
+    def __init__(self, computation: TextComputation, start: int, end: int) -> None:
+        self._computation = computation
+        self._line: Line | None = None
+        self.start = start
+        self.end = end
+
+    @property
+    def parts(self) -> Line:
+        """The instruction taken apart.
+
+        Raises:
+            UnreadableError: it has no name, opcode or operand list.
+        """
+        if self._line is None:
+            try:
+                self._line = parse_line(self._computation.text[self.start : self.end])
+            except GrammarError as error:
+                raise UnreadableError(str(error)) from error
+        return self._line
+
+    @property
+    def name(self) -> str:
+        """The name without ``%``."""
+        match = _NAME.match(self._computation.text, self.start, self.end)
+        return self.parts.name if match is None else as_text(match[1])
+
+    @property
+    def opcode(self) -> str:
+        """The opcode as the module spells it."""
+        return self.parts.opcode
+
+    @property
+    def computation(self) -> TextComputation:
+        """The computation it stands in."""
+        return self._computation
+
+    @property
+    def line(self) -> int:
+        """Line in the text, counted from 1."""
+        text = self._computation.text
+        start = self.start
+        while text[start : start + 1].isspace():
+            start += 1
+        return self._computation.module.line_of(start)
+
+    @property
+    def shape(self) -> Shape:
+        """The result's shape."""
+        start, end = self.parts.shape_span
+        if start == end:
+            msg = f"expected a result shape before {self.opcode}, found none"
+            raise UnreadableError(msg)
+        try:
+            return parse_shape(self.parts.text[start:end].decode("latin-1"))
+        except GrammarError as error:
+            raise UnreadableError(str(error)) from error
+
+    def _operands(self) -> list[Operand]:
+        if self.opcode in ("constant", "parameter", "iota"):
+            return []
+        try:
+            return self.parts.operands()
+        except GrammarError as error:
+            raise UnreadableError(str(error)) from error
+
+    @property
+    def operand_names(self) -> tuple[str, ...]:
+        """The names of the operands in order, defined or not."""
+        return tuple(operand.name for operand in self._operands())
+
+    @property
+    def operands(self) -> tuple[TextInstruction, ...]:
+        """The operands in order."""
+        return tuple(self._defined(name) for name in self.operand_names)
+
+    def _defined(self, name: str) -> TextInstruction:
+        found = self._computation.defined(name, self.start)
+        if found is None:
+            raise self._undefined(name)
+        return found
+
+    def _undefined(self, name: str) -> UnreadableError:
+        place = f"the computation {self._computation.name}" if self._computation.name else "the text"
+        return UnreadableError(f"the operand {name} of {self.name} is not defined in {place}")
+
+    def operand_shapes(self) -> tuple[Shape, ...]:
+        """Return the shapes of the operands, as stated beside them or as defined."""
+        return tuple(
+            self._shape_of(operand.name) if operand.shape is None else operand.shape for operand in self._operands()
+        )
+
+    def _shape_of(self, name: str) -> Shape:
+        """Return the shape with which an operand is defined."""
+        computation = self._computation
+        behind = computation.definitions.value_of(name.encode(), self.start)
+        if behind is None:
+            raise self._undefined(name)
+        try:
+            return read_shape(computation.text[behind : behind + _shape_bytes(computation.text, behind)].decode("latin-1"), 0)[0]
+        except GrammarError as error:
+            msg = f"the shape of the operand {name} cannot be read: {error}"
+            raise UnreadableError(msg) from error
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this is its computation's root."""
+        return self.parts.is_root or self._computation.root.start == self.start
+
+    def _value(self, key: str) -> bytes | None:
+        """Return an attribute as written; refuse to answer where the attributes could not be taken apart."""
+        value = self.parts.value(key)
+        if value is None and self.parts.fault is not None:
+            raise UnreadableError(str(self.parts.fault))
+        return value
+
+    @property
+    def control_predecessors(self) -> tuple[str, ...]:
+        """Names of the instructions that must run before this one for other reasons than data."""
+        value = self._value("control-predecessors")
+        return () if value is None else tuple(name for _, name in callees("", "control-predecessors", value))
+
+    @property
+    def channel_id(self) -> int | None:
+        """The channel id, in its old spelling too."""
+        value = self._value("channel_id")
+        if value is None and base_opcode(self.opcode)[0] == "all-reduce":
+            value = self._value("all_reduce_id")
+        if value is None:
+            return None
+        number = read_integer(value)
+        if number is None:
+            msg = f"expected channel_id to be an integer of 64 bits, found {as_text(value[:30])!r}"
+            raise UnreadableError(msg)
+        return number
+
+    @property
+    def replica_groups(self) -> DeviceList:
+        """The replica group list, the empty list where none is stated."""
+        value = self._value("replica_groups")
+        try:
+            if value is not None:
+                return parse_replica_groups(value.decode("latin-1"))
+        except ValueError as error:
+            msg = f"replica_groups cannot be read: {error}"
+            raise UnreadableError(msg) from error
+        numbers = self._value("replica_group_ids")
+        return CollectiveDeviceList(None if numbers is None else _groups_by_number(numbers))
+
+    @property
+    def source_target_pairs(self) -> SourceTargetPairs | None:
+        """The pairs of a collective-permute, None where none are stated."""
+        value = self._value("source_target_pairs")
+        if value is None:
+            return None
+        try:
+            return parse_source_target_pairs(value.decode("latin-1"))
+        except ValueError as error:
+            msg = f"source_target_pairs cannot be read: {error}"
+            raise UnreadableError(msg) from error
+
+    @property
+    def dimensions(self) -> tuple[int, ...] | None:
+        """The attribute ``dimensions``; None where it is absent."""
+        value = self._value("dimensions")
+        if value is None:
+            return None
+        numbers = read_integers(value)
+        if numbers is None:
+            msg = f"expected dimensions such as {{0}}, found {as_text(value[:30])!r}"
+            raise UnreadableError(msg)
+        return numbers
+
+    @property
+    def frontend_attributes(self) -> dict[str, str]:
+        """The frontend attributes, by key; brace blocks are kept as raw text."""
+        value = self.parts.value("frontend_attributes")
+        return {} if value is None else read_map(value)
+
+    def flag(self, name: str) -> bool | None:
+        """Return a boolean attribute, None where it is absent."""
+        value = self._value(name)
+        if value is None:
+            return None
+        if value not in _BOOLEANS:
+            msg = f"expected {name} to be true or false, found {as_text(value[:30])!r}"
+            raise UnreadableError(msg)
+        return value == b"true"
+
+    def raw_attribute(self, name: str) -> str | None:
+        """Return another attribute as the text spells it, strings unquoted, None where it is absent."""
+        if name in ("literal", "parameter_number"):
+            start, end = self.parts.operand_span
+            wanted = "constant" if name == "literal" else "parameter"
+            return as_text(self.parts.text[start:end].strip()) if self.opcode == wanted else None
+        value = self.parts.value(name)
+        if value is None:
+            return None
+        text = unquoted(value)
+        return as_text(value) if text is None else text
+
+    @property
+    def called(self) -> tuple[tuple[Role, str], ...]:
+        """Roles and names of the computations this instruction calls."""
+        found: list[tuple[Role, str]] = []
+        for key in CALL_ATTRIBUTES:
+            value = self.parts.value(key)
+            if value is not None:
+                found += callees(self.opcode, key, value)
+        return tuple(found)
+
+    def _metadata(self) -> dict[str, str]:
+        value = self.parts.value("metadata")
+        return {} if value is None else read_metadata(value)
+
+    @property
+    def op_name(self) -> str | None:
+        """``op_name`` of the metadata."""
+        return self._metadata().get("op_name")
+
+    @property
+    def source(self) -> str | None:
+        """``"file:line"`` of the metadata, through the stack frame tables where the module has those."""
+        return source_of(self._metadata(), self._computation)
+
+    @property
+    def excerpt(self) -> str:
+        """The beginning of the instruction as it is written."""
+        return as_text(self._computation.text[self.start : self.end].strip()[:_EXCERPT])
+
+    def __eq__(self, other: object) -> bool:
+        """Two views of one place are the same instruction."""
+        if not isinstance(other, TextInstruction):
+            return NotImplemented
+        return self._computation.text is other._computation.text and self.start == other.start
+
+    def __hash__(self) -> int:
+        """Hash by place."""
+        return hash(self.start)
+
+
+def source_of(metadata: dict[str, str], computation: TextComputation) -> str | None:
+    """Return ``"file:line"`` of an instruction's metadata, None where it states none."""
+    file = metadata.get("source_file")
+    if file is not None:
+        return f"{file}:{metadata.get('source_line', '0')}"
+    frame = metadata.get("stack_frame_id", "")
+    return computation.module.frames.source(int(frame)) if frame.isdecimal() and len(frame) < _FRAME_DIGITS else None
+
+
+_EXCERPT: Final = 200
+_FRAME_DIGITS: Final = 10
+_SHAPE_WINDOW: Final = 512
+
+
+def _shape_bytes(text: bytes, start: int) -> int:
+    """Return how many bytes to look at for the shape that starts here: a tuple may be of any length."""
+    if text[start : start + 1] != b"(":
+        return _SHAPE_WINDOW
+    depth_end = text.find(b"\n", start)
+    return (len(text) if depth_end < 0 else depth_end) - start
+
+
+def _groups_by_number(value: bytes) -> list[list[int]]:
+    """Turn the group number of every replica, the spelling of 2018, into groups."""
+    numbers = read_integers(value)
+    if numbers is None or any(number < 0 for number in numbers):
+        msg = f"expected replica_group_ids such as {{0,0,1,1}}, found {as_text(value[:30])!r}"
+        raise UnreadableError(msg)
+    groups: dict[int, list[int]] = {}
+    for replica, number in enumerate(numbers):
+        groups.setdefault(number, []).append(replica)
+    return [groups[number] for number in sorted(groups)]

@@ -1,0 +1,234 @@
+"""One instruction of a text, taken apart: where its name, shape, opcode, operands and attributes stand.
+
+Nothing is interpreted here beyond structure. Spans are kept, so that an edit can replace exactly one value.
+Source: ``HloParserImpl::ParseInstruction``, xla/hlo/parser/hlo_parser.cc.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from commlens.errors import GrammarError
+from commlens.hlo.shapes import read_shape
+from commlens.hlo.text.lexis import NAME, as_text, blank_comments, closing, split_list
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from commlens.hlo.shapes import Shape
+
+_DEFINITION = re.compile(rb"\s*(?P<root>ROOT\s+)?%?(?P<name>" + NAME + rb")\s*=\s*")
+_OPCODE = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
+_ATTRIBUTE = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)\s*=\s*")
+_OPERAND_NAME = re.compile(rb"\s*%?(?P<name>" + NAME + rb")\s*")
+_MESH = re.compile(rb"@?(?:maximal_)?mesh\b")
+_ARRAY_SHAPE = re.compile(rb"[A-Za-z]\w*(?=[\[(])")
+_NESTED = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
+
+
+class Span(NamedTuple):
+    """A half-open range of offsets."""
+
+    start: int
+    end: int
+
+
+class Operand(NamedTuple):
+    """One operand as written: its name, and its shape where the text states it."""
+
+    name: str
+    shape: Shape | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The parts of one instruction.
+
+    Attributes:
+        text: the instruction's bytes, comments blanked; offsets below are offsets in it.
+        name: the name without ``%``.
+        is_root: whether ``ROOT`` stands before it.
+        shape_span: where the result's shape stands; empty where it is left out.
+        opcode: the opcode.
+        operand_span: what stands between the parentheses behind the opcode.
+        attributes: value spans by attribute name.
+        fault: why the rest of the instruction could not be taken apart, None where it could.
+    """
+
+    text: bytes
+    name: str
+    is_root: bool
+    shape_span: Span
+    opcode: str
+    operand_span: Span
+    attributes: Mapping[str, Span]
+    fault: GrammarError | None
+
+    def value(self, key: str) -> bytes | None:
+        """Return an attribute's value as written, None where the attribute is absent."""
+        span = self.attributes.get(key)
+        return None if span is None else self.text[span.start : span.end]
+
+    def operands(self) -> list[Operand]:
+        """Take the operand list apart.
+
+        Raises:
+            GrammarError: an operand is neither a name nor a shape and a name.
+        """
+        start, end = self.operand_span
+        if not self.text[start:end].strip():
+            return []
+        return [_operand(self.text, *span) for span in split_list(self.text, start, end)]
+
+
+def parse_line(text: bytes) -> Line:
+    """Take one instruction apart.
+
+    Args:
+        text: the whole instruction, over as many lines as it has; a comma or blanks may follow.
+
+    Returns:
+        Its parts. Where only the attributes are broken (a text cut in mid-line, an attribute given twice), the rest is
+        returned with :attr:`Line.fault` set.
+
+    Raises:
+        GrammarError: no name, opcode or operand list can be made out.
+
+    Example:
+        >>> line = parse_line(b"ROOT %r = f32[8]{0} all-reduce(%a), channel_id=7, to_apply=%add")
+        >>> line.name, line.opcode, line.value("channel_id")
+        ('r', 'all-reduce', b'7')
+    """
+    text = blank_comments(text)
+    definition = _DEFINITION.match(text)
+    if definition is None:
+        msg = "expected an instruction such as 'x = f32[8] opcode(...)'"
+        raise GrammarError(msg, position=0)
+    shape_span, opcode = _shape_and_opcode(text, definition.end())
+    opened = opcode.end() - 1
+    closed = closing(text, opened)
+    fault: GrammarError | None = None
+    attributes: dict[str, Span] = {}
+    if closed is None:
+        closed = len(text)
+        fault = GrammarError("expected ')' after the operands, found the end of the text", position=opened)
+    else:
+        fault = _read_attributes(text, closed + 1, attributes)
+    return Line(
+        text,
+        as_text(definition["name"]),
+        definition["root"] is not None,
+        shape_span,
+        as_text(opcode["opcode"]),
+        Span(opened + 1, closed),
+        attributes,
+        fault,
+    )
+
+
+def _shape_and_opcode(text: bytes, start: int) -> tuple[Span, re.Match[bytes]]:
+    """Find the shape (it may be left out) and the opcode behind the ``=`` of an instruction."""
+    opcode = _OPCODE.match(text, start)
+    if opcode is not None:
+        return Span(start, start), opcode
+    end = shape_end(text, start)
+    opcode = _OPCODE.match(text, end)
+    if opcode is None:
+        msg = f"expected an opcode and '(' after the shape, found {as_text(text[end : end + 20].strip())!r}"
+        raise GrammarError(msg, position=end)
+    return Span(start, end), opcode
+
+
+def shape_end(text: bytes, start: int) -> int:
+    """Return where the shape that starts at ``start`` ends, whether or not its types are known ones.
+
+    Raises:
+        GrammarError: no shape stands there.
+    """
+    if text[start : start + 1] == b"(":
+        closed = closing(text, start)
+        if closed is not None:
+            return closed + 1
+    else:
+        bracket = _ARRAY_SHAPE.match(text, start)
+        closed = None if bracket is None else closing(text, bracket.end())
+        if closed is not None:
+            if text[closed + 1 : closed + 2] == b"{":
+                closed = closing(text, closed + 1) or closed
+            return closed + 1
+    msg = f"expected a shape such as f32[8]{{0}}, found {as_text(text[start : start + 20].strip())!r}"
+    raise GrammarError(msg, position=start)
+
+
+def parse_attributes(text: bytes, start: int) -> tuple[Mapping[str, Span], GrammarError | None]:
+    """Take a list of attributes apart.
+
+    Args:
+        text: a text without comments.
+        start: where the list starts: at the comma before its first attribute.
+
+    Returns:
+        The spans of the values by attribute name, as far as they can be read, and the first fault.
+    """
+    attributes: dict[str, Span] = {}
+    fault = _read_attributes(text, start, attributes)
+    return attributes, fault
+
+
+def _read_attributes(text: bytes, start: int, attributes: dict[str, Span]) -> GrammarError | None:
+    """Fill ``attributes`` with the list that starts at ``start``; return the first fault."""
+    rest = text[start:].strip()
+    if not rest or rest == b",":
+        return None
+    if not rest.startswith(b","):
+        return GrammarError(f"expected ', attribute=value', found {as_text(rest[:20])!r}", position=start)
+    pieces = list(split_list(text, text.index(b",", start) + 1, len(text)))
+    last: str | None = None
+    for piece_start, piece_end in pieces:
+        key = _ATTRIBUTE.match(text, piece_start, piece_end)
+        if key is not None:
+            name = as_text(key["key"])
+            if name == "device_ids" and last is not None and _is_mesh(text, attributes[last]):
+                attributes[last] = Span(attributes[last].start, _trimmed(text, piece_start, piece_end).end)
+                continue
+            if name in attributes:
+                return GrammarError(f"the attribute {name} is given twice", position=key.start("key"))
+            last = name
+            attributes[name] = _trimmed(text, key.end(), piece_end)
+        elif last is not None and _is_mesh(text, attributes[last]) and text[piece_start:piece_end].lstrip()[:1] == b"{":
+            attributes[last] = Span(attributes[last].start, _trimmed(text, piece_start, piece_end).end)
+        elif text[piece_start:piece_end].strip() or piece_end < len(text):
+            found = as_text(text[piece_start:piece_end].strip()[:20])
+            return GrammarError(f"expected attribute=value, found {found!r}", position=piece_start)
+    return None
+
+
+def _is_mesh(text: bytes, value: Span) -> bool:
+    """Whether a value is a mesh, which goes on behind commas: ``mesh['a'=2], device_ids=(1,0) {'a'}``."""
+    return _MESH.match(text, value.start, value.end) is not None
+
+
+def _trimmed(text: bytes, start: int, end: int) -> Span:
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    return Span(start, max(start, start + len(piece.strip())))
+
+
+def _operand(text: bytes, start: int, end: int) -> Operand:
+    name = _OPERAND_NAME.fullmatch(text, start, end)
+    if name is not None:
+        return Operand(as_text(name["name"]), None)
+    try:
+        shape, shape_stop = read_shape(text[start:end].decode("latin-1"), 0)
+    except GrammarError as error:
+        raise GrammarError(str(error), position=start + error.position) from None
+    name = _OPERAND_NAME.fullmatch(text, start + shape_stop, end)
+    if name is not None:
+        return Operand(as_text(name["name"]), shape)
+    nested = _NESTED.match(text, start + shape_stop, end)
+    if nested is not None:
+        return Operand(as_text(nested["opcode"]) + ".anon", shape)
+    msg = f"expected an operand's name, found {as_text(text[start:end].strip()[:20])!r}"
+    raise GrammarError(msg, position=start)

@@ -1,0 +1,311 @@
+"""A module of a text, and finding the modules of a file."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from commlens.hlo.model import Call, Module, Unread
+from commlens.hlo.text.computation import TextComputation
+from commlens.hlo.text.frames import StackFrames, read_frames
+from commlens.hlo.text.index import Index, make_index
+from commlens.hlo.text.instruction import TextInstruction
+from commlens.hlo.text.lexis import NAME, as_text, blank_comments
+from commlens.hlo.text.line import parse_attributes
+from commlens.hlo.text.sites import COMMUNICATES, LineReader, is_caller, must_be_looked_into
+from commlens.hlo.text.values import read_integer, read_map
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from commlens.hlo.model import Computation, Instruction
+    from commlens.hlo.signature import Site
+
+_HEADER: Final = re.compile(rb"\s*HloModule\s+(?P<name>\"[^\"]*\"|[^\s,]+)")
+_CALLER: Final = re.compile(rb"\b(?:while|conditional|call|async-start|custom-call)\s*\(")
+_FUSION: Final = re.compile(rb"\bfusion\s*\(")
+_CALL_VALUES: Final = re.compile(
+    rb"\b(?:to_apply|calls|body|condition|true_computation|false_computation|branch_computations|called_computations)"
+    rb"\s*=\s*(\{[^{}]*\}|%?[\w.\-]+)"
+)
+_NAMES: Final = re.compile(rb"%?(" + NAME + rb")")
+
+
+def read_modules(
+    text: bytes, path: str = "<text>", *, replicas: int | None = None, partitions: int | None = None
+) -> list[TextModule]:
+    """Find the modules of a text.
+
+    Args:
+        text: the whole file.
+        path: what to call it in messages.
+        replicas: replica count, where the user states it.
+        partitions: partition count likewise.
+
+    Returns:
+        The modules in file order; empty where the text holds neither a computation nor instructions.
+
+    Example:
+        >>> [module.name for module in read_modules(b"HloModule a\\nENTRY e { ROOT p = f32[] parameter(0) }\\n")]
+        ['a']
+    """
+    index = make_index(text)
+    opened = index.opened.tolist()
+    borders = [bisect_left(opened, start) for start, _ in index.headers]
+    spans: list[tuple[int, int, tuple[int, int] | None]] = []
+    if not borders or borders[0] > 0:
+        spans.append((0, borders[0] if borders else len(opened), None))
+    for header, first, last in zip(index.headers, borders, [*borders[1:], len(opened)], strict=True):
+        spans.append((first, last, header))
+    return [
+        TextModule(text, index, first, last, header, path, replicas, partitions)
+        for first, last, header in spans
+        if last > first
+    ]
+
+
+class TextModule(Module):
+    """One module of a text.
+
+    Args:
+        text: the whole file.
+        index: the file's index.
+        first: number of the module's first computation.
+        last: number behind its last one.
+        header: span of its ``HloModule`` header; None where there is none.
+        path: what to call the file in messages.
+        replicas: replica count stated by the user.
+        partitions: partition count stated by the user.
+    """
+
+    format = "text"
+
+    def __init__(
+        self,
+        text: bytes,
+        index: Index,
+        first: int,
+        last: int,
+        header: tuple[int, int] | None,
+        path: str,
+        replicas: int | None,
+        partitions: int | None,
+    ) -> None:
+        self.text = text
+        self.path = path
+        self._index = index
+        self._first = first
+        self._last = last
+        self._header = header
+        self._made: dict[int, TextComputation] = {}
+        self.replica_count, self.num_partitions = self._counts(replicas, partitions)
+
+    def _counts(self, replicas: int | None, partitions: int | None) -> tuple[int | None, int | None]:
+        """Return the counts: as the user states them, else as the header does, where one missing there is 1."""
+        stated = {key: read_integer(self._header_attributes.get(key, b"")) for key in ("replica_count", "num_partitions")}
+        known = any(count is not None for count in (replicas, partitions, *stated.values()))
+        counts = (replicas or stated["replica_count"], partitions or stated["num_partitions"])
+        return (counts[0] or 1, counts[1] or 1) if known else (None, None)
+
+    @cached_property
+    def _header_text(self) -> bytes:
+        return b"" if self._header is None else blank_comments(self.text[self._header[0] : self._header[1]])
+
+    @cached_property
+    def _header_attributes(self) -> dict[str, bytes]:
+        match = _HEADER.match(self._header_text)
+        if match is None:
+            return {}
+        spans, _ = parse_attributes(self._header_text, match.end())
+        return {key: self._header_text[start:end] for key, (start, end) in spans.items()}
+
+    @cached_property
+    def name(self) -> str:
+        """The name in the header; without one ``module_`` and the entry's name, as XLA calls it."""
+        match = _HEADER.match(self._header_text)
+        if match is not None:
+            return as_text(match["name"].strip(b'"'))
+        entry = self.entry
+        return f"module_{entry.name}" if entry is not None and entry.name else "module"
+
+    @cached_property
+    def frontend_attributes(self) -> Mapping[str, str]:
+        """The module's own frontend attributes."""
+        return read_map(self._header_attributes.get("frontend_attributes", b""))
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the instructions stand in schedule order."""
+        return self._header_attributes.get("is_scheduled") == b"true"
+
+    @cached_property
+    def frames(self) -> StackFrames:
+        """The stack frame tables."""
+        start = 0 if self._header is None else self._header[1]
+        return read_frames(self.text[start : int(self._index.opened[self._first])])
+
+    @cached_property
+    def _newlines(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.flatnonzero(np.frombuffer(self.text, dtype=np.uint8) == ord("\n"))
+
+    def line_of(self, offset: int) -> int:
+        """Return the number of the line in which an offset lies, counted from 1."""
+        return int(np.searchsorted(self._newlines, offset)) + 1
+
+    def _computation(self, number: int) -> TextComputation:
+        made = self._made.get(number)
+        if made is None:
+            index = self._index
+            made = self._made[number] = TextComputation(
+                self,
+                number,
+                int(index.opened[number]),
+                int(index.bodies[number]),
+                int(index.ends[number]),
+                index.irregular.get(number),
+                loose=number in index.loose,
+            )
+        return made
+
+    @cached_property
+    def computations(self) -> tuple[TextComputation, ...]:
+        """All computations in file order."""
+        return tuple(self._computation(number) for number in range(self._first, self._last))
+
+    @cached_property
+    def _by_name(self) -> dict[str, TextComputation]:
+        found: dict[str, TextComputation] = {}
+        for computation in self.computations:
+            found.setdefault(computation.name, computation)
+        return found
+
+    def computation(self, name: str) -> TextComputation | None:
+        """Return the computation of that name, None if there is none."""
+        return self._by_name.get(name)
+
+    @cached_property
+    def entry(self) -> TextComputation | None:
+        """The computation marked ENTRY; without one the last, as XLA has it, unless the text was cut."""
+        bytes_ = np.frombuffer(self.text, dtype=np.uint8)
+        opened = self._index.opened[self._first : self._last]
+        likely = np.flatnonzero(np.isin(bytes_[opened], np.frombuffer(b"E \t\n\r", dtype=np.uint8)))
+        for position in likely.tolist():
+            computation = self._computation(self._first + position)
+            if computation.is_marked_entry:
+                return computation
+        last = self._last - 1
+        cut = last in self._index.unclosed or last in self._index.loose
+        return None if cut else self._computation(last)
+
+    @cached_property
+    def structure_faults(self) -> tuple[Unread, ...]:
+        """Computations that are not closed, because the text was cut or a brace is missing."""
+        return tuple(
+            self._unclosed(self._computation(number))
+            for number in sorted(self._index.unclosed)
+            if self._first <= number < self._last
+        )
+
+    def _unclosed(self, computation: TextComputation) -> Unread:
+        text = as_text(self.text[computation.start : computation.start + 80].strip().split(b"\n")[0])
+        why = f"expected '}}' at the end of the computation {computation.name}, found the end of the text or another item"
+        return Unread(str(self.line_of(computation.start)), text, why)
+
+    def to_bytes(self) -> bytes:
+        """Return the module's text: the whole file where it holds no other module."""
+        index = self._index
+        headers = [start for start, _ in index.headers]
+        start = 0 if self._first == 0 or self._header is None else self._header[0]
+        later = [each for each in headers if self._header is None or each > self._header[0]]
+        last = self._last == len(index.opened)
+        return self.text[start:] if last else self.text[start : min(later, default=len(self.text))]
+
+    @cached_property
+    def _lines(self) -> tuple[list[tuple[TextComputation, list[Site | Instruction]]], list[TextInstruction]]:
+        """What may communicate, by computation; and the instructions that run others, fusions left out."""
+        reader = LineReader()
+        found: dict[int, list[Site | Instruction]] = {}
+        callers: list[TextInstruction] = []
+        for number, read in self._read_lines(reader):
+            opcode, item = read
+            if isinstance(item, TextInstruction) and is_caller(opcode):
+                callers.append(item)
+            if must_be_looked_into(opcode, item):
+                found.setdefault(number, []).append(item)
+        return [(self._computation(number), found[number]) for number in sorted(found)], callers
+
+    def _read_lines(self, reader: LineReader) -> Iterator[tuple[int, tuple[bytes, Site | TextInstruction]]]:
+        """Yield every line on which an opcode of interest stands, with the number of its computation."""
+        index = self._index
+        low, high = np.searchsorted(index.hits, (index.opened[self._first], index.ends[self._last - 1])).tolist()
+        numbers = np.searchsorted(index.opened, index.hits[low:high]) - 1
+        columns = (index.hits, index.hit_lines, index.hit_ends, index.hit_numbers)
+        last_line = -1
+        for number, paren, start, end, line in zip(
+            numbers.tolist(), *(column[low:high].tolist() for column in columns), strict=True
+        ):
+            if start != last_line:
+                read = reader.read(self._computation(number), paren, start, end, line)
+                if read is not None:
+                    last_line = start
+                    yield number, read
+        for number in sorted(index.irregular):
+            if self._first <= number < self._last:
+                yield from self._read_irregular(reader, number)
+
+    def _read_irregular(
+        self, reader: LineReader, number: int
+    ) -> Iterator[tuple[int, tuple[bytes, Site | TextInstruction]]]:
+        computation = self._computation(number)
+        for instruction in computation.instructions:
+            start, end = instruction.start, instruction.end
+            if COMMUNICATES.search(self.text, start, end) or _CALLER.search(self.text, start, end):
+                read = reader.read_in_full(computation, start, end)
+                if read is not None and read[0] != b"fusion":
+                    yield number, read
+
+    def communication(self) -> Iterator[tuple[Computation, Iterable[Site | Instruction]]]:
+        """Yield the computations in which something may communicate, in file order, with what that is."""
+        yield from self._lines[0]
+
+    def callers(self, names: Collection[str]) -> list[Call]:
+        """Return every call of the named computations, in file order."""
+        by_callee = self._callers_by_callee if names else {}
+        found = {caller.start: caller for name in names for caller in by_callee.get(name.encode(), ())}
+        return [
+            Call(found[start], role, callee)
+            for start in sorted(found)
+            for role, callee in found[start].called
+            if callee in names
+        ]
+
+    @cached_property
+    def _callers_by_callee(self) -> dict[bytes, list[TextInstruction]]:
+        """The instructions that seem to call a computation, by its name; whoever asks looks at them closely."""
+        found: dict[bytes, list[TextInstruction]] = {}
+        for caller in chain(self._lines[1], self._fusions()):
+            for names in _CALL_VALUES.findall(self.text, caller.start, caller.end):
+                for name in set(_NAMES.findall(names)):
+                    found.setdefault(name, []).append(caller)
+        return found
+
+    def _fusions(self) -> Iterator[TextInstruction]:
+        """Yield all fusions, without taking them apart."""
+        index, text = self._index, self.text
+        low, high = np.searchsorted(index.fusions, (index.opened[self._first], index.ends[self._last - 1])).tolist()
+        numbers = np.searchsorted(index.opened, index.fusions[low:high]) - 1
+        for number, position in zip(numbers.tolist(), index.fusions[low:high].tolist(), strict=True):
+            end = text.find(b"\n", position)
+            yield TextInstruction(
+                self._computation(number), text.rfind(b"\n", 0, position) + 1, len(text) if end < 0 else end
+            )
+        for number in sorted(index.irregular):
+            if self._first <= number < self._last:
+                for instruction in self._computation(number).instructions:
+                    if _FUSION.search(text, instruction.start, instruction.end):
+                        yield instruction

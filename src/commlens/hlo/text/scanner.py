@@ -1,0 +1,230 @@
+"""The fast road through HLO text as compilers print it: one pass of numpy over blocks of lines.
+
+Printed text is regular. A computation opens with a line that ends in ``{`` and closes with a line that starts with
+``}``; every line between them is indented by two blanks and holds one instruction; strings do not run over line ends.
+For each block this is checked, not assumed, and a block that is different is left to :mod:`~commlens.hlo.text.careful`.
+
+What is found are positions only: opening and closing lines of computations, and the opening parenthesis behind every
+opcode that may communicate or call. Whoever reads such a line decides whether it really is what it looks like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Positions = NDArray[np.int64]
+    Bytes = NDArray[np.uint8]
+
+BLOCK: Final = 512 * 1024
+"""Bytes per block: small enough to stay in the cache, large enough to hide the cost of numpy's calls."""
+
+_NEWLINE, _QUOTE, _BACKSLASH, _PAREN, _STAR, _SLASH, _BLANK, _OPEN, _CLOSE, _H = b'\n"\\(*/ {}H'
+
+
+def _ending(text: bytes) -> int:
+    """Return up to eight bytes as the number that they are in front of a position, read as little-endian."""
+    return int.from_bytes(text, "little")
+
+
+_EIGHT: Final = tuple(
+    _ending(name[-8:])
+    for name in (
+        b"all-reduce",
+        b"all-gather",
+        b"reduce-scatter",
+        b"all-to-all",
+        b"collective-permute",
+        b"cross-replica-sum",
+        b"conditional",
+        b"custom-call",
+    )
+)
+_BROADCAST: Final = (_ending(b"roadcast"), _ending(b"lective-b"[-8:]))
+_SHORTER: Final = tuple((8 * (8 - len(name)), _ending(name)) for name in (b"-start", b" while", b" call", b" send", b" recv"))
+_COPY_START: Final = (8 * (8 - len(b"py-start")), _ending(b"py-start"))
+_FUSION: Final = (8 * (8 - len(b" fusion")), _ending(b" fusion"))
+
+_WORD_START: Final = np.zeros(256, dtype=bool)
+_WORD_START[list(b"%_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")] = True
+_WORD_START.setflags(write=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one regular block holds; all positions are offsets in the file.
+
+    Attributes:
+        opened: for every computation that opens here, where its line starts.
+        bodies: for each of those, where the line behind it starts.
+        closed: for every computation that closes here, where its ``}`` stands.
+        hits: opening parentheses behind opcodes that may communicate or call, fusions left out.
+        hit_lines: where the lines of the hits start.
+        hit_ends: where those lines end.
+        hit_numbers: the numbers of those lines, counted from 0 at the start of the block.
+        fusions: opening parentheses behind ``fusion``.
+        end: where the block ends.
+        lines: how many lines the block holds.
+    """
+
+    opened: Positions
+    bodies: Positions
+    closed: Positions
+    hits: Positions
+    hit_lines: Positions
+    hit_ends: Positions
+    hit_numbers: Positions
+    fusions: Positions
+    end: int
+    lines: int
+
+    def before(self, position: int) -> Block:
+        """Return the block without the hits and fusions at or behind a position."""
+        keep = self.hits < position
+        return replace(
+            self,
+            hits=self.hits[keep],
+            hit_lines=self.hit_lines[keep],
+            hit_ends=self.hit_ends[keep],
+            hit_numbers=self.hit_numbers[keep],
+            fusions=self.fusions[self.fusions < position],
+        )
+
+
+class Scanner:
+    """Scans blocks of one text.
+
+    Args:
+        text: the whole file.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        self._size = len(text)
+        self._bytes: Bytes = np.frombuffer(text, dtype=np.uint8)
+        eights = max(self._size - 7, 0)
+        self._eights: NDArray[np.uint64] = np.ndarray(eights, dtype="<u8", buffer=text if eights else b"", strides=(1,))
+
+    def scan(self, start: int, end: int, *, inside: bool) -> Block | None:
+        """Scan the lines from ``start`` to ``end``.
+
+        Args:
+            start: where a line starts.
+            end: where a line starts, or the end of the text.
+            inside: whether a computation is open at ``start``.
+
+        Returns:
+            What stands there, or None if the block is not regular.
+        """
+        text = self._bytes[start:end]
+        newlines = np.flatnonzero(text == _NEWLINE)
+        if not newlines.size or newlines[-1] != text.size - 1:
+            newlines = np.append(newlines, text.size)  # the end of the text ends its last line
+        line_starts = np.concatenate((np.zeros(1, dtype=np.int64), newlines[:-1] + 1))
+        structure = self._computations(text, line_starts, newlines, inside=inside)
+        if structure is None or self._has_comments(text, start):
+            return None
+        opening, closing = structure
+        hits, fusions = self._opcodes(text, start)
+        rows = np.searchsorted(newlines, hits)
+        quotes = np.flatnonzero(text == _QUOTE)
+        if quotes.size:
+            quotes = self._unescaped(text, quotes)
+            if quotes is None or not self._outside_strings(quotes, line_starts, (opening, closing, rows)):
+                return None
+        return Block(
+            opened=line_starts[opening] + start,
+            bodies=newlines[opening] + (start + 1),
+            closed=line_starts[closing] + start,
+            hits=hits + start,
+            hit_lines=line_starts[rows] + start,
+            hit_ends=newlines[rows] + start,
+            hit_numbers=rows,
+            fusions=fusions + start,
+            end=end,
+            lines=newlines.size,
+        )
+
+    def _computations(
+        self, text: Bytes, line_starts: Positions, newlines: Positions, *, inside: bool
+    ) -> tuple[Positions, Positions] | None:
+        """Return the rows of the lines that open and close computations, None if the block is not regular."""
+        first = text[line_starts]
+        indented = first == _BLANK
+        last = text[np.maximum(newlines - 1, 0)]
+        brace = last == _OPEN
+        if np.any(brace & (indented | (first == _H))) or np.any(last == 13):  # noqa: PLR2004 - a carriage return
+            return None
+        opening = np.flatnonzero(brace)
+        closing = np.flatnonzero(first == _CLOSE)
+        starts = opening if not inside else np.concatenate((np.full(1, -1), opening))
+        ends = closing
+        if starts.size == ends.size + 1:
+            ends = np.concatenate((closing, np.full(1, newlines.size)))
+        if starts.size != ends.size or np.any(starts >= ends) or np.any(ends[:-1] >= starts[1:]):
+            return None
+        before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(indented)))
+        if not np.array_equal(before[ends] - before[starts + 1], ends - starts - 1):
+            return None  # a line inside a computation that is not indented
+        rows = np.flatnonzero(indented)
+        starts_of_indented = line_starts[rows]
+        limit = text.size - 1
+        regular = (text[np.minimum(starts_of_indented + 1, limit)] == _BLANK) & _WORD_START[
+            text[np.minimum(starts_of_indented + 2, limit)]
+        ]
+        return (opening, closing) if bool(regular.all()) else None
+
+    def _has_comments(self, text: Bytes, start: int) -> bool:
+        """Whether a block comment other than ``/*index=5*/`` starts in the block."""
+        stars = np.flatnonzero(text == _STAR)
+        stars = stars[(stars > 0) & (text[np.maximum(stars - 1, 0)] == _SLASH)]
+        if not stars.size:
+            return False
+        behind = stars + (start + 1)
+        if behind[-1] >= self._eights.size:
+            return True
+        index = self._eights[behind] << np.uint64(16) >> np.uint64(16)
+        return bool(np.any(index != _ending(b"index=")))
+
+    def _opcodes(self, text: Bytes, start: int) -> tuple[Positions, Positions]:
+        """Return the parentheses behind opcodes of interest, and those behind ``fusion``."""
+        parens = np.flatnonzero(text == _PAREN)
+        if start < 8:  # noqa: PLR2004 - no opcode of interest can stand so early
+            parens = parens[parens >= 8 - start]
+        if not parens.size:
+            return parens, parens
+        words = self._eights[parens + (start - 8)]
+        wanted = np.zeros(parens.size, dtype=bool)
+        for value in _EIGHT:
+            wanted |= words == value
+        for shift, value in _SHORTER:
+            wanted |= words >> np.uint64(shift) == value
+        wanted &= words >> np.uint64(_COPY_START[0]) != _COPY_START[1]
+        broadcasts = np.flatnonzero(words == _BROADCAST[0])
+        if broadcasts.size:
+            before = parens[broadcasts] + (start - 16)
+            real = (before >= 0) & (self._eights[np.maximum(before, 0)] == _BROADCAST[1])
+            wanted[broadcasts[real]] = True
+        spaced = np.flatnonzero(words >> np.uint64(56) == _BLANK)
+        if spaced.size:  # "opcode (": allowed, never printed; a tuple shape follows "= "
+            letter = words[spaced] >> np.uint64(48) & np.uint64(0xFF)
+            wanted[spaced[(letter >= ord("a")) & (letter <= ord("z"))]] = True
+        return parens[wanted], parens[words >> np.uint64(_FUSION[0]) == _FUSION[1]]
+
+    def _unescaped(self, text: Bytes, quotes: Positions) -> Positions | None:
+        """Drop escaped quotes; None where more than one backslash stands before a quote."""
+        escaped = text[np.maximum(quotes - 1, 0)] == _BACKSLASH
+        if not escaped.any():
+            return quotes
+        if np.any(text[np.maximum(quotes[escaped] - 2, 0)] == _BACKSLASH):
+            return None
+        return quotes[~escaped]
+
+    def _outside_strings(self, quotes: Positions, line_starts: Positions, rows: tuple[Positions, ...]) -> bool:
+        """Whether no string is open where the lines of interest start, nor at the end of the block."""
+        interesting = line_starts[np.concatenate(rows)]
+        return quotes.size % 2 == 0 and not np.any(np.searchsorted(quotes, interesting) % 2)

@@ -1,0 +1,184 @@
+"""How often a while loop runs its body, where the module says so or the loop can be counted.
+
+``known_trip_count`` in the backend config is believed. Without it a loop is counted when its condition compares one
+element of its state with a constant, its body adds a constant to that element, and the element starts as a constant;
+copies, fusions and calls in between are seen through. Everything else is unknown.
+Source: ``WhileLoopBackendConfig`` in xla/xla_data.proto; the idea of ``ComputeWhileLoopTripCount``,
+xla/service/while_loop_analysis.cc.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from commlens.hlo.model import UnreadableError
+
+if TYPE_CHECKING:
+    from commlens.hlo.model import Computation, Instruction
+
+_KNOWN: Final = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,18})"?')
+_TRANSPARENT: Final = frozenset({"copy", "bitcast", "bitcast-convert", "convert", "reshape", "opt-barrier"})
+_DEEPEST: Final = 40
+_MIRRORED: Final = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What is known of a scalar or a tuple.
+
+    Attributes:
+        kind: ``constant``, ``state`` (the loop's whole state), ``element`` (one element of it), ``sum`` (an element and
+            a constant), ``compare`` (a comparison), ``tuple`` (made by an instruction), ``unknown``.
+        number: the constant, the added constant, or 0.
+        index: which element of the state.
+        left: left side of a comparison.
+        right: right side of a comparison.
+        direction: how they are compared.
+        maker: the instruction that makes a tuple.
+        arguments: what the parameters of the maker's computation are.
+    """
+
+    kind: str
+    number: int = 0
+    index: int = -1
+    left: _Value | None = None
+    right: _Value | None = None
+    direction: str = ""
+    maker: Instruction | None = None
+    arguments: tuple[_Value, ...] | None = None
+
+
+_UNKNOWN: Final = _Value("unknown")
+_STATE: Final = _Value("state")
+
+
+def trip_count(loop: Instruction) -> int | None:
+    """Return how often a while instruction runs its body.
+
+    Args:
+        loop: an instruction with opcode ``while``.
+
+    Returns:
+        The count, None where it depends on data or cannot be seen.
+    """
+    known = _KNOWN.search(loop.raw_attribute("backend_config") or "")
+    if known is not None:
+        return int(known[1])
+    try:
+        return _counted(loop)
+    except (UnreadableError, LookupError):
+        return None
+
+
+def _counted(loop: Instruction) -> int | None:
+    """Count a loop by its instructions."""
+    called = dict(loop.called)
+    module = loop.computation.module
+    condition, body = module.computation(called.get("condition", "")), module.computation(called.get("body", ""))
+    if condition is None or body is None:
+        return None
+    test = _value(condition.root, (_STATE,), 0)
+    if test.kind != "compare" or test.left is None or test.right is None:
+        return None
+    element, bound, direction = test.left, test.right, test.direction
+    if element.kind == "constant":
+        element, bound, direction = bound, element, _MIRRORED.get(direction, "")
+    if element.kind != "element":
+        return None
+    initial = _value(loop.operands[0], None, 0)
+    limit = _invariant(bound, body, initial)
+    start = _part(initial, element.index)
+    step = _part(_value(body.root, (_STATE,), 0), element.index)
+    if limit is None or start.kind != "constant" or step.kind != "sum" or step.index != element.index:
+        return None
+    return _steps(start.number, limit, step.number, direction)
+
+
+def _invariant(bound: _Value, body: Computation, initial: _Value) -> int | None:
+    """Return the bound of a loop if it is a constant, or an element that starts as one and never changes."""
+    if bound.kind == "constant":
+        return bound.number
+    if bound.kind != "element":
+        return None
+    kept = _part(_value(body.root, (_STATE,), 0), bound.index)
+    start = _part(initial, bound.index)
+    return start.number if kept == bound and start.kind == "constant" else None
+
+
+def _steps(start: int, limit: int, step: int, direction: str) -> int | None:
+    """Return how often ``start += step`` can be done while ``start DIRECTION limit`` holds."""
+    if direction == "NE":
+        return (limit - start) // step if step and (limit - start) % step == 0 and (limit - start) // step >= 0 else None
+    if direction in ("GT", "GE"):
+        start, limit, step = -start, -limit, -step
+    elif direction not in ("LT", "LE"):
+        return None
+    if direction in ("LE", "GE"):
+        limit += 1
+    if start >= limit:
+        return 0
+    return -((start - limit) // step) if step > 0 else None
+
+
+def _part(value: _Value, index: int) -> _Value:
+    """Return one element of a tuple."""
+    if value.kind == "state":
+        return _Value("element", index=index)
+    if value.kind != "tuple" or value.maker is None:
+        return _UNKNOWN
+    operands = value.maker.operands
+    return _value(operands[index], value.arguments, 1) if 0 <= index < len(operands) else _UNKNOWN
+
+
+def _value(instruction: Instruction, arguments: tuple[_Value, ...] | None, depth: int) -> _Value:
+    """Return what is known of an instruction, given what its computation's parameters are."""
+    opcode = instruction.opcode
+    if depth > _DEEPEST:
+        return _UNKNOWN
+    if opcode == "constant":
+        literal = instruction.raw_attribute("literal") or ""
+        return _Value("constant", int(literal)) if re.fullmatch(r"-?\d{1,18}", literal) else _UNKNOWN
+    if opcode == "parameter":
+        number = instruction.raw_attribute("parameter_number") or ""
+        known = arguments is not None and number.isdecimal() and int(number) < len(arguments)
+        return arguments[int(number)] if known and arguments is not None else _UNKNOWN
+    if opcode == "tuple":
+        return _Value("tuple", maker=instruction, arguments=arguments)
+    if opcode in ("call", "fusion"):
+        return _called(instruction, arguments, depth)
+    if opcode in _TRANSPARENT:
+        return _value(instruction.operands[0], arguments, depth + 1)
+    if opcode == "get-tuple-element":
+        index = instruction.raw_attribute("index") or ""
+        whole = _value(instruction.operands[0], arguments, depth + 1)
+        return _part(whole, int(index)) if index.isdecimal() else _UNKNOWN
+    if opcode in ("add", "subtract", "compare"):
+        left, right = (_value(operand, arguments, depth + 1) for operand in instruction.operands[:2])
+        return _combined(instruction, left, right)
+    return _UNKNOWN
+
+
+def _called(instruction: Instruction, arguments: tuple[_Value, ...] | None, depth: int) -> _Value:
+    """Return what is known of the result of a call or a fusion."""
+    names = [name for role, name in instruction.called if role in ("call", "fusion")]
+    callee = instruction.computation.module.computation(names[0]) if names else None
+    if callee is None:
+        return _UNKNOWN
+    inner = tuple(_value(operand, arguments, depth + 1) for operand in instruction.operands)
+    return _value(callee.root, inner, depth + 1)
+
+
+def _combined(instruction: Instruction, left: _Value, right: _Value) -> _Value:
+    """Return what is known of a sum, a difference or a comparison."""
+    if instruction.opcode == "compare":
+        return _Value("compare", left=left, right=right, direction=instruction.raw_attribute("direction") or "")
+    sign = -1 if instruction.opcode == "subtract" else 1
+    if left.kind == "constant" and right.kind == "constant":
+        return _Value("constant", left.number + sign * right.number)
+    if left.kind == "constant" and sign == 1:
+        left, right = right, left
+    if left.kind in ("element", "sum") and right.kind == "constant":
+        return _Value("sum", left.number + sign * right.number, left.index)
+    return _UNKNOWN

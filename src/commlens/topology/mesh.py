@@ -1,0 +1,462 @@
+"""Meshes: named axes over an order of devices.
+
+Source of the semantics: xla/hlo/ir/mesh_and_axis.cc.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from commlens.errors import CommlensError
+from commlens.topology.axes import AxisRef, quote
+from commlens.topology.digits import Digit, row_major
+from commlens.topology.iota import IntArray, IotaTileAssignment, check_expandable, check_id_range, whole_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from commlens.topology.messages import MeshMessage
+
+DeviceOrder: TypeAlias = (
+    Sequence[int] | npt.NDArray[np.integer] | tuple[Sequence[int], Sequence[int]] | IotaTileAssignment | None
+)
+"""How the devices of a mesh may be given; see :class:`Mesh`."""
+
+_GENERATED_NAME = re.compile(r"axis_[0-9]+")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Mesh:
+    """Named axes over the devices ``0..n-1`` in some order; the last axis runs fastest.
+
+    Two special values have no axes: the empty mesh and the maximal mesh, which is one device.
+
+    Args:
+        axes: names and sizes, outermost first; sizes of at least 1, names once each.
+        device_ids: the devices row-major over the axes: None for ``0..n-1``, a flat sequence or array that is a
+            permutation of it, ``(reshape_dims, transpose_perm)`` or an iota. An iota stays one, however many devices
+            there are; the order ``0..n-1`` is stored as None, however it was given.
+
+    Attributes:
+        axes: pairs of name and size.
+        device_ids: None, an iota of shape ``axis_sizes``, or a tuple of ids.
+
+    Raises:
+        CommlensError: without an axis, for a name used twice, a size below 1, or ids that are no permutation.
+
+    Example:
+        >>> mesh = Mesh({"data": 2, "model": 4})
+        >>> str(mesh), mesh.num_devices, mesh.coordinates_of(6)
+        ("mesh['data'=2,'model'=4]", 8, (1, 2))
+        >>> str(Mesh({"a": 2, "b": 4}, ((4, 2), (1, 0))))
+        "mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))"
+    """
+
+    axes: tuple[tuple[str, int], ...]
+    device_ids: IotaTileAssignment | tuple[int, ...] | None
+    _inverse: IntArray | None = field(compare=False, repr=False)
+
+    def __init__(
+        self,
+        axes: Mapping[str, int] | Iterable[tuple[str, int]],
+        device_ids: DeviceOrder = None,
+    ) -> None:
+        named = tuple(axes.items() if isinstance(axes, Mapping) else axes)
+        sizes = whole_numbers([size for _, size in named], "axis sizes")
+        names = [name for name, _ in named]
+        _check_axes(names, sizes)
+        self._set(tuple(zip(names, sizes, strict=True)), _device_order(device_ids, sizes))
+
+    @classmethod
+    def empty(cls) -> Mesh:
+        """The mesh without axes and devices, ``mesh[]``."""
+        return cls._without_axes(None)
+
+    @classmethod
+    def maximal(cls, device_id: int) -> Mesh:
+        """The mesh of one device, which may have any id.
+
+        Example:
+            >>> str(Mesh.maximal(5))
+            'maximal_mesh[device_id=5]'
+        """
+        if device_id < 0:
+            msg = f"expected the id of a device, 0 or more, found {device_id}"
+            raise CommlensError(msg)
+        return cls._without_axes((device_id,))
+
+    @classmethod
+    def _without_axes(cls, device_ids: tuple[int, ...] | None) -> Mesh:
+        made = cls.__new__(cls)
+        made._set((), device_ids)
+        return made
+
+    def _set(
+        self, axes: tuple[tuple[str, int], ...], device_ids: IotaTileAssignment | tuple[int, ...] | None
+    ) -> None:
+        object.__setattr__(self, "axes", axes)
+        object.__setattr__(self, "device_ids", device_ids)
+        object.__setattr__(self, "_inverse", None)
+
+    @classmethod
+    def from_proto(cls, message: MeshMessage) -> Mesh:
+        """Read a MeshProto, or anything with its attributes.
+
+        Raises:
+            CommlensError: where the constructor would, and for device_ids beside an iota_transform.
+        """
+        axes = [(axis.name, axis.size) for axis in message.axes]
+        ids = tuple(message.device_ids)
+        transform = message.iota_transform
+        reshape = () if transform is None else tuple(transform.reshape_dims)
+        perm = () if transform is None else tuple(transform.transpose_perm)
+        if ids and reshape:
+            msg = "a mesh has device_ids or an iota_transform, not both"
+            raise CommlensError(msg)
+        if not axes:
+            return cls.maximal(*ids) if len(ids) == 1 else cls.empty() if not ids else cls(axes)
+        return cls(axes, (reshape, perm) if reshape else ids or None)
+
+    def to_proto_fields(self) -> dict[str, object]:
+        """The fields of a MeshProto, by their names, as plain lists and dicts; absent fields are left out.
+
+        Example:
+            >>> Mesh({"a": 2, "b": 4}, ((4, 2), (1, 0))).to_proto_fields()["iota_transform"]
+            {'reshape_dims': [4, 2], 'transpose_perm': [1, 0]}
+        """
+        fields: dict[str, object] = {"axes": [{"name": name, "size": size} for name, size in self.axes]}
+        if isinstance(self.device_ids, IotaTileAssignment):
+            order = self.device_ids
+            fields["iota_transform"] = {
+                "reshape_dims": list(order.reshape_dims),
+                "transpose_perm": list(order.transpose_perm),
+            }
+        elif self.device_ids is not None:
+            fields["device_ids"] = list(self.device_ids)
+        return fields
+
+    def __str__(self) -> str:
+        if self.is_maximal:
+            return f"maximal_mesh[device_id={self.device_at(0)}]"
+        axes = ",".join(f"{quote(name)}={size}" for name, size in self.axes)
+        return f"mesh[{axes}]{self._order_text}"
+
+    @property
+    def _order_text(self) -> str:
+        if self.device_ids is None:
+            return ""
+        if isinstance(self.device_ids, IotaTileAssignment):
+            return f", device_ids=({self.device_ids.order_text})"
+        return f", device_ids=({','.join(map(str, self.device_ids))})"
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """Names of the axes, outermost first."""
+        return tuple(name for name, _ in self.axes)
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        """Sizes of the axes, outermost first."""
+        return tuple(size for _, size in self.axes)
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices there are: 0 in the empty mesh, 1 in a maximal one."""
+        return math.prod(self.axis_sizes) if self.axes else int(self.is_maximal)
+
+    @property
+    def is_maximal(self) -> bool:
+        """Whether this is the mesh of one device."""
+        return not self.axes and self.device_ids is not None
+
+    @property
+    def has_generated_names(self) -> bool:
+        """Whether all axes are called ``axis_0``, ``axis_1``, ...: names of a compiler, not of a user.
+
+        Example:
+            >>> Mesh({"axis_0": 2}).has_generated_names, Mesh({"data": 2}).has_generated_names
+            (True, False)
+        """
+        return all(_GENERATED_NAME.fullmatch(name) for name in self.axis_names)
+
+    def without_trivial_axes(self, *, renumber: bool = False) -> Mesh:
+        """The same devices without the axes of size 1; if there is no other, the first axis stays.
+
+        Args:
+            renumber: whether to call the axes that are left ``axis_0``, ``axis_1``, ...
+
+        Example:
+            >>> str(Mesh({"axis_0": 1, "axis_1": 4}).without_trivial_axes(renumber=True))
+            "mesh['axis_0'=4]"
+        """
+        kept = [axis for axis in self.axes if axis[1] != 1] or list(self.axes[:1])
+        if not kept:
+            return self
+        if renumber:
+            kept = [(f"axis_{index}", size) for index, (_, size) in enumerate(kept)]
+        order = self.device_ids
+        sizes = [size for _, size in kept]
+        return Mesh(kept, order.reshape(sizes) if isinstance(order, IotaTileAssignment) else order)
+
+    # --- devices and positions
+
+    def device_at(self, position: int) -> int:
+        """The device at a row-major position.
+
+        Raises:
+            CommlensError: when the position is not in ``0..num_devices-1``.
+        """
+        if not 0 <= position < self.num_devices:
+            msg = f"expected a position in 0..{self.num_devices - 1}, found {position}"
+            raise CommlensError(msg)
+        if self.device_ids is None:
+            return position
+        return (
+            self.device_ids.flat_value(position)
+            if isinstance(self.device_ids, IotaTileAssignment)
+            else self.device_ids[position]
+        )
+
+    def position_of(self, device: int) -> int | None:
+        """The row-major position of a device; None for one outside the mesh.
+
+        Example:
+            >>> Mesh({"a": 2, "b": 2}, (3, 1, 0, 2)).position_of(0)
+            2
+        """
+        if self.is_maximal:
+            return 0 if device == self.device_at(0) else None
+        if not 0 <= device < self.num_devices:
+            return None
+        if self.device_ids is None:
+            return device
+        if isinstance(self.device_ids, IotaTileAssignment):
+            return self.device_ids.flat_index(device)
+        return int(self._inverse_order()[device])
+
+    def coordinates_of(self, device: int) -> tuple[int, ...] | None:
+        """The coordinates of a device along the axes; None for one outside the mesh.
+
+        Example:
+            >>> Mesh({"a": 2, "b": 4}).coordinates_of(5)
+            (1, 1)
+        """
+        position = self.position_of(device)
+        if position is None:
+            return None
+        return tuple(position // place.stride % place.size for place in row_major(self.axis_sizes))
+
+    def devices_at(self, positions: IntArray) -> IntArray:
+        """The devices at many row-major positions, all known to be inside the mesh."""
+        if self.device_ids is None:
+            return positions
+        if isinstance(self.device_ids, IotaTileAssignment):
+            return self.device_ids.flat_values(positions)
+        return np.array(self.device_ids, dtype=np.int64)[positions]
+
+    def positions_of(self, devices: IntArray) -> IntArray | None:
+        """The row-major positions of many devices; None if one of them is outside the mesh."""
+        if devices.size and (devices.min() < 0 or devices.max() >= self.num_devices):
+            return None
+        if self.device_ids is None:
+            return devices
+        if isinstance(self.device_ids, IotaTileAssignment):
+            return self.device_ids.flat_indices(devices)
+        return self._inverse_order()[devices]
+
+    def device_array(self) -> IntArray:
+        """The devices as an array with one dimension per axis, built anew.
+
+        Raises:
+            CommlensError: above :data:`~commlens.topology.iota.EXPANSION_LIMIT` devices.
+        """
+        check_expandable(self.num_devices)
+        positions = np.arange(self.num_devices, dtype=np.int64)
+        return self.devices_at(positions).reshape(self.axis_sizes or (self.num_devices,))
+
+    def _inverse_order(self) -> IntArray:
+        """Positions by device of an explicit order, worked out once."""
+        if self._inverse is None:
+            devices = self.device_array().reshape(-1)
+            inverse = np.empty_like(devices)
+            inverse[devices] = np.arange(devices.size)
+            object.__setattr__(self, "_inverse", inverse)
+            return inverse
+        return self._inverse
+
+    def same_order(self, other: Mesh) -> bool:
+        """Whether both count through the same devices in the same order, as far as their spelling tells."""
+
+        def flat(mesh: Mesh) -> object:
+            order = mesh.device_ids
+            return order.reshape((mesh.num_devices,)) if isinstance(order, IotaTileAssignment) else order
+
+        return self.num_devices == other.num_devices and flat(self) == flat(other)
+
+    # --- axes
+
+    def axis_index(self, name_or_index: str | int) -> int:
+        """The position of an axis among the axes.
+
+        Args:
+            name_or_index: a name, an index, or an index as decimal text; a name wins.
+
+        Raises:
+            CommlensError: when there is no such axis.
+
+        Example:
+            >>> Mesh({"a": 2, "b": 4}).axis_index("b"), Mesh({"a": 2, "b": 4}).axis_index("1")
+            (1, 1)
+        """
+        names = self.axis_names
+        if name_or_index in names:
+            return names.index(str(name_or_index))
+        known = ", ".join(map(quote, names)) or "none"
+        if isinstance(name_or_index, str) and not (name_or_index.isascii() and name_or_index.isdigit()):
+            msg = f"{quote(name_or_index)} is not a valid axis name or index in {self}; its axes are {known}"
+            raise CommlensError(msg)
+        index = int(name_or_index) if len(str(name_or_index)) < len(str(1 << 63)) else len(names)
+        if not 0 <= index < len(names):
+            msg = f"Axis index must be less than number of axes ({len(names)}), found {index}; the axes are {known}"
+            raise CommlensError(msg)
+        return index
+
+    def resolve(self, ref: AxisRef | str | int) -> AxisRef:
+        """Check a reference against the mesh and name its axis.
+
+        Raises:
+            CommlensError: when the axis does not exist or the sub-axis does not divide it.
+
+        Example:
+            >>> str(Mesh({"a": 2, "b": 4}).resolve(AxisRef(1, 1, 2)))
+            "'b':(1)2"
+        """
+        given = ref if isinstance(ref, AxisRef) else AxisRef(ref)
+        name, size = self.axes[self.axis_index(given.name_or_index)]
+        if given.pre_size is None or given.size is None:
+            return AxisRef(name)
+        if size % (given.pre_size * given.size):
+            msg = f"Sub-axis next_pre_size must divide the full axis size, {given} does not divide {size}"
+            raise CommlensError(msg)
+        if given.size >= size:
+            msg = f"Sub-axis size must be strictly less than the full axis size, {given} has {size}: write the whole axis"
+            raise CommlensError(msg)
+        return AxisRef(name, given.pre_size, given.size)
+
+    def resolve_all(self, refs: Iterable[AxisRef | str | int]) -> tuple[AxisRef, ...]:
+        """Check a list of references: each on its own, all pairs, and neighbours.
+
+        Raises:
+            CommlensError: where :meth:`resolve` would, when two references overlap, or when one continues its
+                left neighbour (write the merged sub-axis then).
+
+        Example:
+            >>> [str(ref) for ref in Mesh({"a": 8}).resolve_all([AxisRef("a", 4, 2), AxisRef("a", 1, 2)])]
+            ["'a':(4)2", "'a':(1)2"]
+        """
+        resolved = tuple(self.resolve(ref) for ref in refs)
+        for position, ref in enumerate(resolved):
+            for earlier in resolved[:position]:
+                if not earlier.can_coexist(ref):
+                    msg = f"Axes cannot coexist or axes overlap: {earlier} and {ref}"
+                    raise CommlensError(msg)
+            if position and resolved[position - 1].can_merge(ref):
+                msg = f"Adjacent axes in dimension sharding can be merged: {resolved[position - 1]} and {ref}"
+                raise CommlensError(msg)
+        return resolved
+
+    def digit_of(self, ref: AxisRef | str | int) -> Digit:
+        """The row-major positions along an axis or sub-axis, as a digit.
+
+        Example:
+            >>> Mesh({"a": 4, "b": 2}).digit_of(AxisRef("a", 1, 2))
+            Digit(stride=4, size=2)
+        """
+        named = self.resolve(ref)
+        axis = self.axis_index(named.name_or_index)
+        place = row_major(self.axis_sizes)[axis]
+        if named.pre_size is None or named.size is None:
+            return place
+        return Digit(place.end // (named.pre_size * named.size), named.size)
+
+    def unused_digits(self, refs: Iterable[AxisRef | str | int]) -> tuple[Digit, ...]:
+        """The positions that none of the references touches, as digits in mesh order, outermost first.
+
+        Example:
+            >>> Mesh({"a": 8}).unused_digits([AxisRef("a", 2, 2)])
+            (Digit(stride=4, size=2), Digit(stride=1, size=2))
+        """
+        used = sorted((self.digit_of(ref) for ref in refs), reverse=True)
+        digits: list[Digit] = []
+        for place in row_major(self.axis_sizes):
+            end = place.end
+            for stride, size in used:
+                if place.stride <= stride < place.end:
+                    digits.append(Digit(stride * size, end // (stride * size)))
+                    end = stride
+            digits.append(Digit(place.stride, end // place.stride))
+        return tuple(digit for digit in digits if digit.size > 1)
+
+
+def _check_axes(names: list[str], sizes: tuple[int, ...]) -> None:
+    if not names:
+        msg = "a mesh has at least one axis; Mesh.empty() and Mesh.maximal(id) are the meshes without"
+        raise CommlensError(msg)
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        msg = f"Mesh has duplicate axis names: {', '.join(map(quote, repeated))}; every axis needs its own"
+        raise CommlensError(msg)
+    for name, size in zip(names, sizes, strict=True):
+        if size < 1:
+            msg = f"mesh axis {quote(name)} must have a size of at least 1, found {size}"
+            raise CommlensError(msg)
+    check_id_range(math.prod(sizes))
+
+
+def _device_order(device_ids: DeviceOrder, sizes: tuple[int, ...]) -> IotaTileAssignment | tuple[int, ...] | None:
+    """The order as it is stored: None where it is 0..n-1."""
+    if device_ids is None:
+        return None
+    if isinstance(device_ids, IotaTileAssignment):
+        order = device_ids.reshape(sizes)
+    elif _is_iota_pair(device_ids):
+        order = IotaTileAssignment(sizes, *device_ids)
+    else:
+        return _explicit_order(np.asarray(device_ids).reshape(-1), math.prod(sizes))
+    return None if order.is_identity() else order
+
+
+def _is_iota_pair(
+    given: Sequence[int] | npt.NDArray[np.integer] | tuple[Sequence[int], Sequence[int]],
+) -> TypeGuard[tuple[Sequence[int], Sequence[int]]]:
+    """Whether this is ``(reshape_dims, transpose_perm)`` and no flat sequence of ids."""
+    return not isinstance(given, np.ndarray) and len(given) == len(("reshape", "perm")) and not _is_number(given[0])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | np.integer)
+
+
+def _explicit_order(ids: npt.NDArray[np.integer], number: int) -> tuple[int, ...] | None:
+    """The ids as a tuple; None where they are 0..n-1."""
+    if ids.size != number:
+        msg = f"expected {number} device_ids, one per place of the mesh, found {ids.size}"
+        raise CommlensError(msg)
+    if ids.dtype.kind not in "iu":
+        msg = f"device_ids must be integers, found {ids.dtype}"
+        raise CommlensError(msg)
+    expected = np.arange(number)
+    if np.array_equal(ids, expected):
+        return None
+    if not np.array_equal(np.sort(ids), expected):
+        strays = ids[(ids < 0) | (ids >= number)]
+        found = f"{strays[0]} is not one of them" if strays.size else "an id occurs twice"
+        msg = f"Device ids must be a permutation of 0..{number - 1}: {found}"
+        raise CommlensError(msg)
+    return tuple(ids.tolist())

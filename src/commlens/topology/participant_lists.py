@@ -1,0 +1,267 @@
+"""The groups of global device ids that really exchange data, kept as compact as the groups they come from.
+
+A global id is ``replica * num_partitions + partition``. Groups of replica or partition ids stand for groups of devices
+as their mode says; on an iota list that is one more mixed-radix digit, so the answer costs the number of digits and
+not the number of devices.
+
+Source: ``GetParticipatingFlattenedIdGroups`` in xla/service/collective_ops_utils.cc, and for
+:func:`expand_across_replicas` ``ExpandPartitionGroupListAcrossReplicas`` in xla/service/spmd/spmd_partitioner_util.cc.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commlens.errors import CommlensError
+from commlens.topology.device_assignment import check_counts
+from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList
+from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
+from commlens.topology.pairs import SourceTargetPairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from commlens.topology.device_lists import DeviceList
+
+    GroupsLike = DeviceList | Sequence[Sequence[int]] | NDArray[np.integer]
+    PairsLike = SourceTargetPairs | Sequence[Sequence[int]] | NDArray[np.integer]
+
+MAX_LISTED_IDS = 2**24
+"""Explicit lists are not built beyond this many ids."""
+
+
+def as_device_list(groups: GroupsLike) -> DeviceList:
+    """Take a device list, or groups as a nested sequence of ids."""
+    if isinstance(groups, CollectiveDeviceList | IotaReplicaGroupList | MeshAxesReplicaGroupList):
+        return groups
+    return CollectiveDeviceList(groups)
+
+
+def participant_list(
+    mode: Mode | str, groups: GroupsLike, replicas: int, partitions: int, *, any_group_order: bool = False
+) -> DeviceList:
+    """Give the groups of global ids that a collective joins.
+
+    Args:
+        mode: what the ids in ``groups`` are.
+        groups: the replica group list of the collective; no groups = one group of everybody.
+        replicas: number of replicas of the program.
+        partitions: number of partitions of the program.
+        any_group_order: accept the groups in any order (members keep theirs), for which every iota list has an
+            iota answer.
+
+    Returns:
+        In the documented order: listed group outer, partition (cross_replica) or replica (cross_partition) inner;
+        inside a group of cross_replica_and_partition replica outer, partition inner; members in the written order.
+        flattened_id gives the list itself. Else an iota list wherever one says it, also for strided explicit lists,
+        and an explicit list where none does.
+
+    Raises:
+        CommlensError: no groups in flattened_id mode; an id that is no replica (partition) of the program, so that no
+            device answers to it; an explicit answer of more than :data:`MAX_LISTED_IDS` ids.
+
+    Example:
+        >>> groups = IotaReplicaGroupList(2, 2)
+        >>> for mode in Mode:
+        ...     print(mode.snake, participant_list(mode, groups, 4, 4 if mode == Mode.CROSS_PARTITION else 2))
+        cross_replica [4,2]<=[2,2,2]T(0,2,1)
+        cross_partition [8,2]<=[4,2,2]T(1,0,2)
+        cross_replica_and_partition [2,4]<=[8]
+        flattened_id [2,2]<=[4]
+    """
+    mode = Mode(mode)
+    replicas, partitions = check_counts(replicas, partitions)
+    listed = as_device_list(groups)
+    if mode is Mode.FLATTENED_ID:
+        return _refuse_none(listed)
+    count = partitions if mode is Mode.CROSS_PARTITION else replicas
+    if listed.num_replica_groups == 0:
+        listed = IotaReplicaGroupList(1, count)
+    iota = listed.to_iota()
+    if iota is not None:
+        _check_range(mode, 0, iota.num_devices - 1, count)
+        answer = _spread_digits(mode, iota, replicas, partitions, any_group_order=any_group_order)
+        if answer is not None:
+            return answer
+    return _spread_ids(mode, listed, replicas, partitions)
+
+
+def participant_pairs(mode: Mode | str, pairs: PairsLike, replicas: int, partitions: int) -> SourceTargetPairs:
+    """Give the pairs of global ids between which a collective-permute, send or recv moves data.
+
+    Args:
+        mode: cross_replica (no channel id: pairs of replica ids, in every partition) or cross_partition (channel id:
+            pairs of partition ids, in every replica).
+        pairs: the pairs as written.
+        replicas: number of replicas of the program.
+        partitions: number of partitions of the program.
+
+    Returns:
+        The pairs with the partition (cross_replica) or the replica (cross_partition) outermost.
+
+    Raises:
+        CommlensError: another mode, an id that is no replica (partition) of the program, or an answer of more than
+            :data:`MAX_LISTED_IDS` ids.
+
+    Example:
+        >>> str(participant_pairs("cross_replica", [(0, 1)], 2, 2))
+        '{{0,2},{1,3}}'
+    """
+    mode = Mode(mode)
+    replicas, partitions = check_counts(replicas, partitions)
+    ids = (pairs if isinstance(pairs, SourceTargetPairs) else SourceTargetPairs(pairs)).to_array()
+    if mode not in (Mode.CROSS_REPLICA, Mode.CROSS_PARTITION):
+        msg = f"expected source-target pairs in mode kCrossReplica or kCrossPartition, found {mode}"
+        raise CommlensError(msg)
+    across_replicas = mode is Mode.CROSS_REPLICA
+    _check_ids(mode, ids, replicas if across_replicas else partitions)
+    copies = partitions if across_replicas else replicas
+    _check_size(ids.size * copies)
+    copy = np.arange(copies, dtype=np.int64)[:, None, None]
+    return SourceTargetPairs((ids * partitions + copy if across_replicas else copy * partitions + ids).reshape(-1, 2))
+
+
+def expand_across_replicas(groups: GroupsLike, replicas: int, partitions: int) -> DeviceList:
+    """Repeat groups of partition ids in every replica, as groups of global ids: replica outer, listed group inner.
+
+    Args:
+        groups: groups of partition ids that hold every partition once.
+        replicas: number of replicas.
+        partitions: number of partitions.
+
+    Returns:
+        An iota list where the groups have an iota form, else an explicit one.
+
+    Raises:
+        CommlensError: the groups do not hold every partition once, or an explicit answer of more than
+            :data:`MAX_LISTED_IDS` ids.
+
+    Source: ``ExpandPartitionGroupListAcrossReplicas``.
+
+    Example:
+        >>> str(expand_across_replicas(IotaReplicaGroupList(10, 5, (2, 5, 5), (0, 2, 1)), 2, 50))
+        '[20,5]<=[4,5,5]T(0,2,1)'
+    """
+    replicas, partitions = check_counts(replicas, partitions)
+    listed = as_device_list(groups)
+    iota = listed.to_iota()
+    if iota is not None:
+        _check_cover(iota.num_devices == partitions, partitions)
+        return _with_digit_in_front(iota, replicas)
+    ids = listed.flattened_replica_groups()
+    _check_cover(ids.size == partitions and np.array_equal(np.sort(ids), np.arange(ids.size)), partitions)
+    _check_size(replicas * partitions)
+    rows = listed.groups()
+    offsets = range(0, replicas * partitions, partitions)
+    return CollectiveDeviceList([[offset + each for each in row] for offset in offsets for row in rows])
+
+
+def _spread_digits(
+    mode: Mode, iota: IotaReplicaGroupList, replicas: int, partitions: int, *, any_group_order: bool
+) -> IotaReplicaGroupList | None:
+    """Add the digit of the replica or partition to an iota list; None where its place lies inside another digit."""
+    groups, members = iota.num_replica_groups, iota.num_devices_per_group
+    sizes, order = iota.reshape_dims, iota.transpose_perm
+    if mode is Mode.CROSS_REPLICA_AND_PARTITION:
+        return IotaReplicaGroupList(groups, members * partitions, (*sizes, partitions), (*order, len(sizes)))
+    if mode is Mode.CROSS_PARTITION and iota.num_devices != partitions:
+        return None  # some partitions are in no group, so the ids of the answer have gaps
+    cut = (sizes, order, 0) if any_group_order else _cut(sizes, order, groups)
+    if cut is None:
+        return None
+    sizes, order, place = cut
+    if mode is Mode.CROSS_REPLICA:
+        digit, copies, sizes = len(sizes), partitions, (*sizes, partitions)
+    else:
+        digit, copies, sizes = 0, replicas, (replicas, *sizes)
+        order = tuple(each + 1 for each in order)
+    return IotaReplicaGroupList(groups * copies, members, sizes, (*order[:place], digit, *order[place:]))
+
+
+def _with_digit_in_front(iota: IotaReplicaGroupList, replicas: int) -> IotaReplicaGroupList:
+    return IotaReplicaGroupList(
+        replicas * iota.num_replica_groups,
+        iota.num_devices_per_group,
+        (replicas, *iota.reshape_dims),
+        (0, *(each + 1 for each in iota.transpose_perm)),
+    )
+
+
+def _cut(
+    sizes: tuple[int, ...], order: tuple[int, ...], groups: int
+) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
+    """Find the place in ``order`` where the digits of the group end, splitting the digit it falls into.
+
+    Returns:
+        Sizes, order and the place; None where the group number is no run of whole digits or factors of digits.
+    """
+    place, left = 0, groups
+    while left > 1 and left % sizes[order[place]] == 0:
+        left //= sizes[order[place]]
+        place += 1
+    if left == 1:
+        return sizes, order, place
+    split = order[place]
+    if sizes[split] % left:
+        return None
+    sizes = (*sizes[:split], left, sizes[split] // left, *sizes[split + 1 :])
+    order = tuple(each + (each > split) for each in order)
+    return sizes, (*order[: place + 1], split + 1, *order[place + 1 :]), place + 1
+
+
+def _spread_ids(mode: Mode, listed: DeviceList, replicas: int, partitions: int) -> CollectiveDeviceList:
+    count = partitions if mode is Mode.CROSS_PARTITION else replicas
+    _check_ids(mode, listed.flattened_replica_groups(), count)
+    _check_size(listed.flattened_replica_groups().size * (replicas if mode is Mode.CROSS_PARTITION else partitions))
+    if listed.num_devices_per_group is not None:
+        return CollectiveDeviceList(_spread_rows(mode, listed.to_array(), replicas, partitions))
+    rows = (_spread_rows(mode, np.array([group], dtype=np.int64), replicas, partitions) for group in listed.groups())
+    return CollectiveDeviceList([row for block in rows for row in block.tolist()])
+
+
+def _spread_rows(mode: Mode, rows: NDArray[np.int64], replicas: int, partitions: int) -> NDArray[np.int64]:
+    """Spread groups of one size, shape (groups, members), over the other kind of id."""
+    groups, members = rows.shape
+    replica = np.arange(replicas, dtype=np.int64) * partitions
+    partition = np.arange(partitions, dtype=np.int64)
+    if mode is Mode.CROSS_REPLICA_AND_PARTITION:
+        return (rows[:, :, None] * partitions + partition).reshape(groups, members * partitions)
+    if mode is Mode.CROSS_REPLICA:
+        return (rows[:, None, :] * partitions + partition[:, None]).reshape(groups * partitions, members)
+    return (rows[:, None, :] + replica[:, None]).reshape(groups * replicas, members)
+
+
+def _refuse_none(listed: DeviceList) -> DeviceList:
+    if listed.num_replica_groups == 0:
+        msg = "replica groups cannot be empty for kFlattenedID mode; list the groups, one of all devices if need be"
+        raise CommlensError(msg)
+    return listed
+
+
+def _check_ids(mode: Mode, ids: NDArray[np.int64], count: int) -> None:
+    if ids.size:
+        _check_range(mode, int(ids.min()), int(ids.max()), count)
+
+
+def _check_range(mode: Mode, smallest: int, largest: int, count: int) -> None:
+    if smallest < 0 or largest >= count:
+        what = "partition" if mode is Mode.CROSS_PARTITION else "replica"
+        found = smallest if smallest < 0 else largest
+        msg = f"expected {what} ids in 0..{count - 1} in mode {mode}, found {found}, to which no device answers"
+        raise CommlensError(msg)
+
+
+def _check_size(ids: int) -> None:
+    if ids > MAX_LISTED_IDS:
+        msg = f"expected at most {MAX_LISTED_IDS} ids in an explicit list, found {ids}; they have no iota form"
+        raise CommlensError(msg)
+
+
+def _check_cover(covered: bool, partitions: int) -> None:
+    if not covered:
+        msg = f"expected groups that hold each of the {partitions} partitions once, found other groups"
+        raise CommlensError(msg)

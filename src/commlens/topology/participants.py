@@ -1,0 +1,297 @@
+"""Who takes part in a collective, asked the way XLA's own helpers answer it.
+
+:mod:`commlens.topology.participant_lists` gives the same groups in compact form and over global ids.
+
+Source: xla/service/collective_ops_utils.h and .cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from commlens.errors import CommlensError
+from commlens.topology.device_assignment import as_device_assignment, check_counts
+from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList
+from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
+from commlens.topology.participant_lists import MAX_LISTED_IDS, as_device_list, participant_list, participant_pairs
+
+if TYPE_CHECKING:
+    from commlens.topology.device_assignment import AssignmentArray, DeviceAssignment
+    from commlens.topology.device_lists import DeviceList
+    from commlens.topology.participant_lists import GroupsLike, PairsLike
+
+_ID_KINDS = {
+    Mode.CROSS_REPLICA: "Replica",
+    Mode.CROSS_PARTITION: "Partition",
+    Mode.CROSS_REPLICA_AND_PARTITION: "Replica",
+    Mode.FLATTENED_ID: "Flattened",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusivelyCross:
+    """Whether a collective stays inside replicas or inside partitions.
+
+    Attributes:
+        cross_module_only: all members of a group belong to one replica, in every group.
+        cross_replica_only: all members of a group belong to one partition, in every group.
+    """
+
+    cross_module_only: bool
+    cross_replica_only: bool
+
+
+def get_participating_ids(
+    mode: Mode | str, current_id: int, total_participant_count: int | None, groups: GroupsLike
+) -> list[int]:
+    """Give the ids, of the kind that ``groups`` holds, that take part together with one of them.
+
+    Args:
+        mode: what the ids are; only the wording of errors depends on it.
+        current_id: the id that asks. Not looked at when there are no groups, as upstream.
+        total_participant_count: how many ids there are; needed only when there are no groups.
+        groups: the replica group list.
+
+    Raises:
+        CommlensError: no groups and no total; the id stands in two groups or in none. A repeat inside one group goes
+            unnoticed, as upstream.
+
+    Source: ``GetParticipatingIDs``.
+
+    Example:
+        >>> get_participating_ids("cross_replica", 1, None, [[0, 4], [1, 5]])
+        [1, 5]
+    """
+    kind = _ID_KINDS[Mode(mode)]
+    listed = as_device_list(groups)
+    if listed.num_replica_groups == 0:
+        if total_participant_count is None:
+            msg = "expected replica groups or the total number of participants, found neither"
+            raise CommlensError(msg)
+        return list(range(total_participant_count))
+    hits = _groups_with(listed, current_id)
+    if len(hits) == 1:
+        return hits[0]
+    fault = "appears twice" if hits else "doesn't appear"
+    msg = f"{kind} ID {current_id} {fault} in replica groups; it should stand in exactly one group"
+    raise CommlensError(msg)
+
+
+def get_participating_devices(
+    device_id: int, device_assignment: DeviceAssignment | AssignmentArray, groups: GroupsLike, mode: Mode | str
+) -> list[int]:
+    """Give the devices that take part together with one device, itself among them, in communication order.
+
+    Args:
+        device_id: the device that asks.
+        device_assignment: which device runs which replica and partition.
+        groups: the replica group list.
+        mode: what its ids are.
+
+    Raises:
+        CommlensError: the device is not in the assignment, or its group cannot be told (see
+            :func:`get_participating_ids`); no groups in flattened_id mode.
+
+    Source: ``GetParticipatingDevices``.
+
+    Example:
+        >>> get_participating_devices(45, [[33, 34], [44, 45], [55, 56]], [[0], [1, 2]], "cross_replica_and_partition")
+        [44, 45, 55, 56]
+    """
+    mode = Mode(mode)
+    assignment = as_device_assignment(device_assignment)
+    replicas, partitions = assignment.replicas, assignment.partitions
+    replica, partition = assignment.coordinates_of(device_id)
+    if mode is Mode.CROSS_REPLICA:
+        ids = get_participating_ids(mode, replica, replicas, groups)
+        return [assignment.device_at(each, partition) for each in ids]
+    if mode is Mode.CROSS_PARTITION:
+        ids = get_participating_ids(mode, partition, partitions, groups)
+        return [assignment.device_at(replica, each) for each in ids]
+    if mode is Mode.CROSS_REPLICA_AND_PARTITION:
+        ids = get_participating_ids(mode, replica, replicas, groups)
+        return [assignment.device_at(each, inner) for each in ids for inner in range(partitions)]
+    listed = participant_list(mode, groups, replicas, partitions)
+    ids = get_participating_ids(mode, replica * partitions + partition, None, listed)
+    return assignment.devices_of([ids])[0]
+
+
+def get_participating_devices_groups(
+    device_assignment: DeviceAssignment | AssignmentArray, groups: GroupsLike, mode: Mode | str
+) -> list[list[int]]:
+    """Give all groups of devices, in the documented order of :func:`participant_list`.
+
+    Args:
+        device_assignment: which device runs which replica and partition.
+        groups: the replica group list.
+        mode: what its ids are.
+
+    Raises:
+        CommlensError: an id to which no device answers, or no groups in flattened_id mode.
+
+    Source: ``GetParticipatingDevicesGroups``.
+
+    Example:
+        >>> get_participating_devices_groups([[33, 34], [44, 45], [55, 56]], [[0], [1, 2]], "cross_replica")
+        [[33], [34], [44, 55], [45, 56]]
+    """
+    assignment = as_device_assignment(device_assignment)
+    listed = participant_list(mode, groups, assignment.replicas, assignment.partitions)
+    return assignment.devices_of(listed.groups())
+
+
+def get_participating_devices_groups_for_source_target_pairs(
+    device_assignment: DeviceAssignment | AssignmentArray, pairs: PairsLike, mode: Mode | str
+) -> list[list[int]]:
+    """Give the pairs of devices between which data moves.
+
+    Args:
+        device_assignment: which device runs which replica and partition.
+        pairs: the source-target pairs.
+        mode: cross_replica (no channel id) or cross_partition (channel id).
+
+    Returns:
+        ``[source, target]`` device pairs; the partition (no channel id) or the replica (channel id) outermost.
+
+    Raises:
+        CommlensError: another mode, or an id to which no device answers.
+
+    Example:
+        >>> get_participating_devices_groups_for_source_target_pairs([[33, 34], [44, 45]], [(0, 1)], "cross_replica")
+        [[33, 44], [34, 45]]
+    """
+    assignment = as_device_assignment(device_assignment)
+    spread = participant_pairs(mode, pairs, assignment.replicas, assignment.partitions)
+    return assignment.devices_of(spread.groups())
+
+
+def participant_counts(groups: GroupsLike, mode: Mode | str, replicas: int, partitions: int) -> list[int]:
+    """Give the number of participants of every group, with upstream's exception.
+
+    Args:
+        groups: the replica group list; no groups = one group of everybody.
+        mode: what its ids are.
+        replicas: number of replicas.
+        partitions: number of partitions.
+
+    Returns:
+        One count per group of devices; but cross_partition counts each listed group once, not once per replica, as
+        upstream does.
+
+    Raises:
+        CommlensError: no groups in flattened_id mode, or more than :data:`MAX_LISTED_IDS` counts.
+
+    Source: ``GetParticipantCountsForReplicaGroups``.
+
+    Example:
+        >>> participant_counts([[0, 1], [2]], "cross_replica", 3, 2), participant_counts([], "cross_partition", 3, 2)
+        ([2, 2, 1, 1], [2])
+    """
+    mode = Mode(mode)
+    replicas, partitions = check_counts(replicas, partitions)
+    listed = as_device_list(groups)
+    repeats = partitions if mode is Mode.CROSS_REPLICA else 1
+    factor = partitions if mode is Mode.CROSS_REPLICA_AND_PARTITION else 1
+    if listed.num_replica_groups == 0:
+        if mode is Mode.FLATTENED_ID:
+            msg = "replica groups cannot be empty for kFlattenedID mode; list the groups"
+            raise CommlensError(msg)
+        everybody = partitions if mode is Mode.CROSS_PARTITION else replicas
+        return [everybody * factor] * repeats
+    if listed.num_replica_groups * repeats > MAX_LISTED_IDS:
+        msg = f"expected at most {MAX_LISTED_IDS} groups to count, found {listed.num_replica_groups * repeats}"
+        raise CommlensError(msg)
+    size = listed.num_devices_per_group
+    sizes = [len(group) for group in listed.groups()] if size is None else [size] * listed.num_replica_groups
+    return [each * factor for each in sizes for _ in range(repeats)]
+
+
+def group_count_and_size(
+    groups: GroupsLike, mode: Mode | str, replicas: int, partitions: int
+) -> tuple[int, int] | None:
+    """Give the number of groups and their size, with upstream's exceptions.
+
+    Returns:
+        ``(count, size)``; None where sizes differ. An iota list answers with its own two numbers whatever the mode,
+        and cross_partition counts listed groups, as upstream.
+
+    Raises:
+        CommlensError: as :func:`participant_counts`.
+
+    Source: ``GetReplicaGroupCountAndSize``.
+
+    Example:
+        >>> group_count_and_size([[1, 0]], "cross_replica_and_partition", 3, 2)
+        (1, 4)
+    """
+    listed = as_device_list(groups)
+    if isinstance(listed, IotaReplicaGroupList) or (
+        isinstance(listed, CollectiveDeviceList) and listed.iota_replica_group_list is not None
+    ):
+        return listed.num_replica_groups, listed.num_devices_per_group or 0
+    counts = participant_counts(listed, mode, replicas, partitions)
+    return (len(counts), counts[0]) if len(set(counts)) == 1 else None
+
+
+def exclusively_cross(
+    groups: GroupsLike, use_global_ids: bool, has_channel_id: bool, replicas: int, partitions: int
+) -> ExclusivelyCross:
+    """Tell whether a collective stays inside replicas (cross-module only) or inside partitions (cross-replica only).
+
+    Args:
+        groups: the replica group list as written.
+        use_global_ids: whether its ids are global ids; looked at only with a channel id.
+        has_channel_id: whether the instruction has a channel id.
+        replicas: number of replicas.
+        partitions: number of partitions.
+
+    Returns:
+        Both answers. Groups of one device satisfy both. No groups satisfy what is asked of every group, as upstream,
+        although they stand for one group of everybody.
+
+    Source: ``IsExclusivelyCrossModule`` and ``IsExclusivelyCrossReplica``, xla/service/all_reduce_cross... users in
+        xla/service/collective_ops_utils.cc.
+
+    Example:
+        >>> exclusively_cross([[0, 2], [1, 3]], True, True, 2, 2)
+        ExclusivelyCross(cross_module_only=False, cross_replica_only=True)
+    """
+    _, partitions = check_counts(replicas, partitions)
+    if not has_channel_id:
+        return ExclusivelyCross(cross_module_only=False, cross_replica_only=True)
+    listed = as_device_list(groups)
+    if not use_global_ids:
+        singletons = listed.num_replica_groups == 0 or listed.num_devices_per_group == 1
+        return ExclusivelyCross(cross_module_only=singletons, cross_replica_only=partitions == 1)
+    iota = listed.to_iota()
+    if iota is not None:
+        return _exclusively_cross_iota(iota, partitions)
+    rows = listed.groups()
+    return ExclusivelyCross(
+        cross_module_only=all(len({each // partitions for each in row}) <= 1 for row in rows),
+        cross_replica_only=all(len({each % partitions for each in row}) <= 1 for row in rows),
+    )
+
+
+def _exclusively_cross_iota(iota: IotaReplicaGroupList, partitions: int) -> ExclusivelyCross:
+    """Judge by the strides of the member digits.
+
+    A digit of ``size`` and ``stride`` steps over a multiple of ``partitions`` unless each such multiple (below the
+    number of devices) is one of its own ``size * stride``; it changes the id modulo ``partitions`` unless the stride
+    is a multiple of it.
+    """
+    devices = iota.num_devices
+    digits = member_digits(iota)
+    return ExclusivelyCross(
+        cross_module_only=all(devices <= partitions or partitions % (size * stride) == 0 for size, stride in digits),
+        cross_replica_only=all(stride % partitions == 0 for _, stride in digits),
+    )
+
+
+def _groups_with(listed: DeviceList, current_id: int) -> list[list[int]]:
+    """All groups that hold an id; each id stands once in a list that is no explicit one."""
+    if isinstance(listed, CollectiveDeviceList) and listed.iota_replica_group_list is None:
+        return [group for group in listed.groups() if current_id in group]
+    place = listed.group_of(current_id)
+    return [] if place is None else [listed.group(place[0])]
