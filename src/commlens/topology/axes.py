@@ -6,8 +6,12 @@ Source of the semantics: xla/hlo/ir/mesh_and_axis.cc.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from commlens.errors import CommlensError
+
+if TYPE_CHECKING:
+    from commlens.topology.messages import AxisRefMessage
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
@@ -56,8 +60,27 @@ class AxisRef:
             raise _invalid(self, "a sub-axis needs both a pre-size and a size")
         if self.pre_size is not None and self.pre_size < 1:
             raise _invalid(self, "sub-axis pre-size must be >= 1")
-        if self.size is not None and self.size < 2:  # noqa: PLR2004
+        if self.size is not None and self.size < 2:
             raise _invalid(self, "sub-axis size must be >= 2")
+
+    @classmethod
+    def from_proto(cls, message: AxisRefMessage) -> AxisRef:
+        """Read an AxisRefProto, or anything with its attributes."""
+        part = message.sub_axis_info
+        if part is None or (part.pre_size, part.size) == (0, 0):
+            return cls(message.mesh_axis_index)
+        return cls(message.mesh_axis_index, part.pre_size, part.size)
+
+    def to_proto_fields(self, axis_index: int) -> dict[str, object]:
+        """The fields of an AxisRefProto, by their names.
+
+        Args:
+            axis_index: position of the axis in the mesh.
+        """
+        fields: dict[str, object] = {"mesh_axis_index": axis_index}
+        if self.is_sub_axis:
+            fields["sub_axis_info"] = {"pre_size": self.pre_size, "size": self.size}
+        return fields
 
     @property
     def is_sub_axis(self) -> bool:

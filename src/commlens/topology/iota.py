@@ -359,6 +359,25 @@ class IotaTileAssignment:
             for piece in align(values, self.reshape_dims)
         )
 
+    def through(self, order: IotaTileAssignment) -> IotaTileAssignment | None:
+        """Look the ids up in another iota: the array of ``order``'s ids at the row-major positions given by this one.
+
+        Returns:
+            The composition, or None where an axis straddles the axes of ``order``.
+
+        Example:
+            >>> order = IotaTileAssignment((8,), (4, 2), (1, 0))
+            >>> str(IotaTileAssignment((4, 2), (2, 4), (1, 0)).through(order))
+            'devices=[4,2]<=[8]'
+        """
+        digits: list[Digit] = []
+        for digit in self.digits:
+            part = order.values_of(digit)
+            if count(part) != digit.size:
+                return None
+            digits += part
+        return IotaTileAssignment.from_digits(self.dims, digits)
+
 
 def _join(values: Iterable[int]) -> str:
     return ",".join(map(str, values))

@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from commlens.errors import CommlensError
 from commlens.topology.axes import AxisRef, quote
+from commlens.topology.device_order import DeviceIds, DeviceOrder
 from commlens.topology.digits import Digit, row_major
 from commlens.topology.iota import IntArray, IotaTileAssignment, check_expandable, check_id_range, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from commlens.topology.messages import MeshMessage
-
-DeviceOrder: TypeAlias = (
-    Sequence[int] | npt.NDArray[np.integer] | tuple[Sequence[int], Sequence[int]] | IotaTileAssignment | None
-)
-"""How the devices of a mesh may be given; see :class:`Mesh`."""
 
 _GENERATED_NAME = re.compile(r"axis_[0-9]+")
 
@@ -45,7 +40,7 @@ class Mesh:
 
     Attributes:
         axes: pairs of name and size.
-        device_ids: None, an iota of shape ``axis_sizes``, or a tuple of ids.
+        order: the devices by row-major position.
 
     Raises:
         CommlensError: without an axis, for a name used twice, a size below 1, or ids that are no permutation.
@@ -59,24 +54,23 @@ class Mesh:
     """
 
     axes: tuple[tuple[str, int], ...]
-    device_ids: IotaTileAssignment | tuple[int, ...] | None
-    _inverse: IntArray | None = field(compare=False, repr=False)
+    order: DeviceOrder
 
     def __init__(
         self,
         axes: Mapping[str, int] | Iterable[tuple[str, int]],
-        device_ids: DeviceOrder = None,
+        device_ids: DeviceIds = None,
     ) -> None:
         named = tuple(axes.items() if isinstance(axes, Mapping) else axes)
         sizes = whole_numbers([size for _, size in named], "axis sizes")
         names = [name for name, _ in named]
         _check_axes(names, sizes)
-        self._set(tuple(zip(names, sizes, strict=True)), _device_order(device_ids, sizes))
+        self._set(tuple(zip(names, sizes, strict=True)), DeviceOrder.of(math.prod(sizes), device_ids))
 
     @classmethod
     def empty(cls) -> Mesh:
         """The mesh without axes and devices, ``mesh[]``."""
-        return cls._without_axes(None)
+        return cls._without_axes(DeviceOrder(0))
 
     @classmethod
     def maximal(cls, device_id: int) -> Mesh:
@@ -89,20 +83,17 @@ class Mesh:
         if device_id < 0:
             msg = f"expected the id of a device, 0 or more, found {device_id}"
             raise CommlensError(msg)
-        return cls._without_axes((device_id,))
+        return cls._without_axes(DeviceOrder(1, (device_id,)))
 
     @classmethod
-    def _without_axes(cls, device_ids: tuple[int, ...] | None) -> Mesh:
+    def _without_axes(cls, order: DeviceOrder) -> Mesh:
         made = cls.__new__(cls)
-        made._set((), device_ids)
+        made._set((), order)
         return made
 
-    def _set(
-        self, axes: tuple[tuple[str, int], ...], device_ids: IotaTileAssignment | tuple[int, ...] | None
-    ) -> None:
+    def _set(self, axes: tuple[tuple[str, int], ...], order: DeviceOrder) -> None:
         object.__setattr__(self, "axes", axes)
-        object.__setattr__(self, "device_ids", device_ids)
-        object.__setattr__(self, "_inverse", None)
+        object.__setattr__(self, "order", order)
 
     @classmethod
     def from_proto(cls, message: MeshMessage) -> Mesh:
@@ -131,29 +122,27 @@ class Mesh:
             {'reshape_dims': [4, 2], 'transpose_perm': [1, 0]}
         """
         fields: dict[str, object] = {"axes": [{"name": name, "size": size} for name, size in self.axes]}
-        if isinstance(self.device_ids, IotaTileAssignment):
-            order = self.device_ids
+        order = self.order.ids
+        if isinstance(order, IotaTileAssignment):
             fields["iota_transform"] = {
                 "reshape_dims": list(order.reshape_dims),
                 "transpose_perm": list(order.transpose_perm),
             }
-        elif self.device_ids is not None:
-            fields["device_ids"] = list(self.device_ids)
+        elif order is not None:
+            fields["device_ids"] = list(order)
         return fields
 
     def __str__(self) -> str:
         if self.is_maximal:
             return f"maximal_mesh[device_id={self.device_at(0)}]"
         axes = ",".join(f"{quote(name)}={size}" for name, size in self.axes)
-        return f"mesh[{axes}]{self._order_text}"
+        return f"mesh[{axes}]" if self.order.ids is None else f"mesh[{axes}], device_ids=({self.order.text})"
 
     @property
-    def _order_text(self) -> str:
-        if self.device_ids is None:
-            return ""
-        if isinstance(self.device_ids, IotaTileAssignment):
-            return f", device_ids=({self.device_ids.order_text})"
-        return f", device_ids=({','.join(map(str, self.device_ids))})"
+    def device_ids(self) -> IotaTileAssignment | tuple[int, ...] | None:
+        """The devices row-major over the axes: None for ``0..n-1``, an iota of shape ``axis_sizes``, or a tuple."""
+        ids = self.order.ids
+        return ids.reshape(self.axis_sizes) if isinstance(ids, IotaTileAssignment) else ids
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -168,12 +157,12 @@ class Mesh:
     @property
     def num_devices(self) -> int:
         """How many devices there are: 0 in the empty mesh, 1 in a maximal one."""
-        return math.prod(self.axis_sizes) if self.axes else int(self.is_maximal)
+        return self.order.number
 
     @property
     def is_maximal(self) -> bool:
         """Whether this is the mesh of one device."""
-        return not self.axes and self.device_ids is not None
+        return not self.axes and self.order.ids is not None
 
     @property
     def has_generated_names(self) -> bool:
@@ -200,9 +189,7 @@ class Mesh:
             return self
         if renumber:
             kept = [(f"axis_{index}", size) for index, (_, size) in enumerate(kept)]
-        order = self.device_ids
-        sizes = [size for _, size in kept]
-        return Mesh(kept, order.reshape(sizes) if isinstance(order, IotaTileAssignment) else order)
+        return Mesh(kept, self.order.ids)
 
     # --- devices and positions
 
@@ -215,13 +202,7 @@ class Mesh:
         if not 0 <= position < self.num_devices:
             msg = f"expected a position in 0..{self.num_devices - 1}, found {position}"
             raise CommlensError(msg)
-        if self.device_ids is None:
-            return position
-        return (
-            self.device_ids.flat_value(position)
-            if isinstance(self.device_ids, IotaTileAssignment)
-            else self.device_ids[position]
-        )
+        return self.order.device_at(position)
 
     def position_of(self, device: int) -> int | None:
         """The row-major position of a device; None for one outside the mesh.
@@ -230,15 +211,7 @@ class Mesh:
             >>> Mesh({"a": 2, "b": 2}, (3, 1, 0, 2)).position_of(0)
             2
         """
-        if self.is_maximal:
-            return 0 if device == self.device_at(0) else None
-        if not 0 <= device < self.num_devices:
-            return None
-        if self.device_ids is None:
-            return device
-        if isinstance(self.device_ids, IotaTileAssignment):
-            return self.device_ids.flat_index(device)
-        return int(self._inverse_order()[device])
+        return self.order.position_of(device)
 
     def coordinates_of(self, device: int) -> tuple[int, ...] | None:
         """The coordinates of a device along the axes; None for one outside the mesh.
@@ -252,24 +225,6 @@ class Mesh:
             return None
         return tuple(position // place.stride % place.size for place in row_major(self.axis_sizes))
 
-    def devices_at(self, positions: IntArray) -> IntArray:
-        """The devices at many row-major positions, all known to be inside the mesh."""
-        if self.device_ids is None:
-            return positions
-        if isinstance(self.device_ids, IotaTileAssignment):
-            return self.device_ids.flat_values(positions)
-        return np.array(self.device_ids, dtype=np.int64)[positions]
-
-    def positions_of(self, devices: IntArray) -> IntArray | None:
-        """The row-major positions of many devices; None if one of them is outside the mesh."""
-        if devices.size and (devices.min() < 0 or devices.max() >= self.num_devices):
-            return None
-        if self.device_ids is None:
-            return devices
-        if isinstance(self.device_ids, IotaTileAssignment):
-            return self.device_ids.flat_indices(devices)
-        return self._inverse_order()[devices]
-
     def device_array(self) -> IntArray:
         """The devices as an array with one dimension per axis, built anew.
 
@@ -278,26 +233,7 @@ class Mesh:
         """
         check_expandable(self.num_devices)
         positions = np.arange(self.num_devices, dtype=np.int64)
-        return self.devices_at(positions).reshape(self.axis_sizes or (self.num_devices,))
-
-    def _inverse_order(self) -> IntArray:
-        """Positions by device of an explicit order, worked out once."""
-        if self._inverse is None:
-            devices = self.device_array().reshape(-1)
-            inverse = np.empty_like(devices)
-            inverse[devices] = np.arange(devices.size)
-            object.__setattr__(self, "_inverse", inverse)
-            return inverse
-        return self._inverse
-
-    def same_order(self, other: Mesh) -> bool:
-        """Whether both count through the same devices in the same order, as far as their spelling tells."""
-
-        def flat(mesh: Mesh) -> object:
-            order = mesh.device_ids
-            return order.reshape((mesh.num_devices,)) if isinstance(order, IotaTileAssignment) else order
-
-        return self.num_devices == other.num_devices and flat(self) == flat(other)
+        return self.order.devices_at(positions).reshape(self.axis_sizes or (self.num_devices,))
 
     # --- axes
 
@@ -345,7 +281,9 @@ class Mesh:
             msg = f"Sub-axis next_pre_size must divide the full axis size, {given} does not divide {size}"
             raise CommlensError(msg)
         if given.size >= size:
-            msg = f"Sub-axis size must be strictly less than the full axis size, {given} has {size}: write the whole axis"
+            msg = (
+                f"Sub-axis size must be strictly less than the full axis size, {given} has {size}: write the whole axis"
+            )
             raise CommlensError(msg)
         return AxisRef(name, given.pre_size, given.size)
 
@@ -417,46 +355,3 @@ def _check_axes(names: list[str], sizes: tuple[int, ...]) -> None:
             msg = f"mesh axis {quote(name)} must have a size of at least 1, found {size}"
             raise CommlensError(msg)
     check_id_range(math.prod(sizes))
-
-
-def _device_order(device_ids: DeviceOrder, sizes: tuple[int, ...]) -> IotaTileAssignment | tuple[int, ...] | None:
-    """The order as it is stored: None where it is 0..n-1."""
-    if device_ids is None:
-        return None
-    if isinstance(device_ids, IotaTileAssignment):
-        order = device_ids.reshape(sizes)
-    elif _is_iota_pair(device_ids):
-        order = IotaTileAssignment(sizes, *device_ids)
-    else:
-        return _explicit_order(np.asarray(device_ids).reshape(-1), math.prod(sizes))
-    return None if order.is_identity() else order
-
-
-def _is_iota_pair(
-    given: Sequence[int] | npt.NDArray[np.integer] | tuple[Sequence[int], Sequence[int]],
-) -> TypeGuard[tuple[Sequence[int], Sequence[int]]]:
-    """Whether this is ``(reshape_dims, transpose_perm)`` and no flat sequence of ids."""
-    return not isinstance(given, np.ndarray) and len(given) == len(("reshape", "perm")) and not _is_number(given[0])
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | np.integer)
-
-
-def _explicit_order(ids: npt.NDArray[np.integer], number: int) -> tuple[int, ...] | None:
-    """The ids as a tuple; None where they are 0..n-1."""
-    if ids.size != number:
-        msg = f"expected {number} device_ids, one per place of the mesh, found {ids.size}"
-        raise CommlensError(msg)
-    if ids.dtype.kind not in "iu":
-        msg = f"device_ids must be integers, found {ids.dtype}"
-        raise CommlensError(msg)
-    expected = np.arange(number)
-    if np.array_equal(ids, expected):
-        return None
-    if not np.array_equal(np.sort(ids), expected):
-        strays = ids[(ids < 0) | (ids >= number)]
-        found = f"{strays[0]} is not one of them" if strays.size else "an id occurs twice"
-        msg = f"Device ids must be a permutation of 0..{number - 1}: {found}"
-        raise CommlensError(msg)
-    return tuple(ids.tolist())

@@ -6,19 +6,24 @@ Source: xla/hlo/ir/source_target_pairs.h and xla/service/collective_permute_cycl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from commlens.errors import CommlensError
 from commlens.topology.faults import Fault, name_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from commlens.topology.iota import IntArray
 
-Direction = Literal["forward", "backward"]
+PairsLike: TypeAlias = Iterable[Sequence[int]] | npt.NDArray[np.integer]
+"""Pairs as they may be given: a nested sequence, or an array of shape (n, 2)."""
+
+Direction: TypeAlias = Literal["forward", "backward"]
 """Which way round a ring of devices a permutation goes."""
 
 
@@ -42,7 +47,7 @@ class SourceTargetPairs:
 
     __slots__ = ("_pairs",)
 
-    def __init__(self, pairs: Iterable[Sequence[int]] | NDArray[np.integer] = ()) -> None:
+    def __init__(self, pairs: PairsLike = ()) -> None:
         self._pairs = _pair_array(pairs)
 
     @property
@@ -55,7 +60,7 @@ class SourceTargetPairs:
         """The largest id among sources and targets; -1 for an empty list."""
         return int(self._pairs.max()) if len(self) else -1
 
-    def to_array(self) -> NDArray[np.int64]:
+    def to_array(self) -> IntArray:
         """The pairs as a read-only int64 array of shape (number of pairs, 2): sources, then targets."""
         return self._pairs
 
@@ -108,7 +113,7 @@ class SourceTargetPairs:
         return ("forward" if forward else "backward"), tuple(closing.tolist())
 
     def faults(self, limit: int | None) -> tuple[Fault, ...]:
-        """List what is wrong with the pairs.
+        r"""List what is wrong with the pairs.
 
         Args:
             limit: how many ids there are: replicas without a channel id, partitions with one. None where that is
@@ -118,7 +123,7 @@ class SourceTargetPairs:
             Faults of the rules ``id-out-of-range`` and ``pair-repeated``; empty for valid pairs.
 
         Example:
-            >>> print(*SourceTargetPairs([(0, 4), (0, 1)]).faults(4), sep="\\n")
+            >>> print(*SourceTargetPairs([(0, 4), (0, 1)]).faults(4), sep="\n")
             expected ids in 0..3 in source-target pairs, found 4; name only devices that exist
             expected every source in one pair only, found source 0 in several; let each device send to one target
         """
@@ -184,22 +189,22 @@ class SourceTargetPairs:
         return f"SourceTargetPairs({self._pairs.tolist()})"
 
 
-def _pair_array(pairs: Iterable[Sequence[int]] | NDArray[np.integer]) -> NDArray[np.int64]:
+def _pair_array(pairs: PairsLike) -> IntArray:
+    if isinstance(pairs, SourceTargetPairs):
+        return pairs.to_array()
+    wanted = "expected pairs of two ints that fit in 64 bits, such as [(0, 1), (1, 0)]"
     try:
-        array = np.array(pairs if isinstance(pairs, np.ndarray) else [tuple(pair) for pair in pairs])
-    except (TypeError, ValueError) as error:
-        raise _not_pairs(f"something else ({error})") from None
-    if array.shape[:1] == (0,):
-        array = np.empty((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise _not_pairs(f"an array of shape {array.shape}")
-    # Mixed or oversized ints become float64, uint64 or object: none of them is an int64 in disguise.
-    if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max):
-        raise _not_pairs(f"elements of type {array.dtype} or too large")
-    array = array.astype(np.int64)
+        values = np.array(pairs if isinstance(pairs, np.ndarray) else [tuple(pair) for pair in pairs])
+    except (TypeError, ValueError):
+        msg = f"{wanted}, found items that are not all pairs"
+        raise CommlensError(msg) from None
+    if values.shape[:1] == (0,):
+        values = np.empty((0, 2), dtype=np.int64)
+    # numpy turns ints that are too large, or mixed with other things, into uint64, float64 or object.
+    fits = values.dtype.kind == "i" or (values.dtype.kind == "u" and int(values.max()) < 1 << 63)
+    if values.shape[1:] != (2,) or not fits:
+        msg = f"{wanted}, found an array of shape {values.shape} with elements of type {values.dtype}"
+        raise CommlensError(msg)
+    array = values.astype(np.int64)
     array.flags.writeable = False
     return array
-
-
-def _not_pairs(found: str) -> CommlensError:
-    return CommlensError(f"expected pairs of two ints that fit int64, such as [(0, 1), (1, 0)], found {found}")

@@ -17,24 +17,18 @@ import numpy as np
 from commlens.errors import CommlensError
 from commlens.topology.device_assignment import check_counts
 from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList
+from commlens.topology.digits import Digit, split_inner
 from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
+from commlens.topology.iota import IotaTileAssignment, check_expandable
 from commlens.topology.pairs import SourceTargetPairs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from commlens.topology.device_lists import DeviceList
-
-    GroupsLike = DeviceList | Sequence[Sequence[int]] | NDArray[np.integer]
-    PairsLike = SourceTargetPairs | Sequence[Sequence[int]] | NDArray[np.integer]
-
-MAX_LISTED_IDS = 2**24
-"""Explicit lists are not built beyond this many ids."""
+    from commlens.topology.device_lists import DeviceList, GroupsLike
+    from commlens.topology.iota import IntArray
+    from commlens.topology.pairs import PairsLike
 
 
-def as_device_list(groups: GroupsLike) -> DeviceList:
+def as_device_list(groups: DeviceList | GroupsLike) -> DeviceList:
     """Take a device list, or groups as a nested sequence of ids."""
     if isinstance(groups, CollectiveDeviceList | IotaReplicaGroupList | MeshAxesReplicaGroupList):
         return groups
@@ -42,7 +36,7 @@ def as_device_list(groups: GroupsLike) -> DeviceList:
 
 
 def participant_list(
-    mode: Mode | str, groups: GroupsLike, replicas: int, partitions: int, *, any_group_order: bool = False
+    mode: Mode | str, groups: DeviceList | GroupsLike, replicas: int, partitions: int, *, any_group_order: bool = False
 ) -> DeviceList:
     """Give the groups of global ids that a collective joins.
 
@@ -62,7 +56,7 @@ def participant_list(
 
     Raises:
         CommlensError: no groups in flattened_id mode; an id that is no replica (partition) of the program, so that no
-            device answers to it; an explicit answer of more than :data:`MAX_LISTED_IDS` ids.
+            device answers to it; an explicit answer too large to write out.
 
     Example:
         >>> groups = IotaReplicaGroupList(2, 2)
@@ -84,9 +78,9 @@ def participant_list(
     iota = listed.to_iota()
     if iota is not None:
         _check_range(mode, 0, iota.num_devices - 1, count)
-        answer = _spread_digits(mode, iota, replicas, partitions, any_group_order=any_group_order)
-        if answer is not None:
-            return answer
+        tile = _spread_digits(mode, iota.tile, replicas, partitions, any_group_order=any_group_order)
+        if tile is not None:
+            return IotaReplicaGroupList.from_tile(tile)
     return _spread_ids(mode, listed, replicas, partitions)
 
 
@@ -104,8 +98,8 @@ def participant_pairs(mode: Mode | str, pairs: PairsLike, replicas: int, partiti
         The pairs with the partition (cross_replica) or the replica (cross_partition) outermost.
 
     Raises:
-        CommlensError: another mode, an id that is no replica (partition) of the program, or an answer of more than
-            :data:`MAX_LISTED_IDS` ids.
+        CommlensError: another mode, an id that is no replica (partition) of the program, or an answer too large to
+            write out.
 
     Example:
         >>> str(participant_pairs("cross_replica", [(0, 1)], 2, 2))
@@ -113,19 +107,19 @@ def participant_pairs(mode: Mode | str, pairs: PairsLike, replicas: int, partiti
     """
     mode = Mode(mode)
     replicas, partitions = check_counts(replicas, partitions)
-    ids = (pairs if isinstance(pairs, SourceTargetPairs) else SourceTargetPairs(pairs)).to_array()
+    ids = SourceTargetPairs(pairs).to_array()
     if mode not in (Mode.CROSS_REPLICA, Mode.CROSS_PARTITION):
         msg = f"expected source-target pairs in mode kCrossReplica or kCrossPartition, found {mode}"
         raise CommlensError(msg)
     across_replicas = mode is Mode.CROSS_REPLICA
     _check_ids(mode, ids, replicas if across_replicas else partitions)
     copies = partitions if across_replicas else replicas
-    _check_size(ids.size * copies)
+    check_expandable(ids.size * copies)
     copy = np.arange(copies, dtype=np.int64)[:, None, None]
     return SourceTargetPairs((ids * partitions + copy if across_replicas else copy * partitions + ids).reshape(-1, 2))
 
 
-def expand_across_replicas(groups: GroupsLike, replicas: int, partitions: int) -> DeviceList:
+def expand_across_replicas(groups: DeviceList | GroupsLike, replicas: int, partitions: int) -> DeviceList:
     """Repeat groups of partition ids in every replica, as groups of global ids: replica outer, listed group inner.
 
     Args:
@@ -137,8 +131,8 @@ def expand_across_replicas(groups: GroupsLike, replicas: int, partitions: int) -
         An iota list where the groups have an iota form, else an explicit one.
 
     Raises:
-        CommlensError: the groups do not hold every partition once, or an explicit answer of more than
-            :data:`MAX_LISTED_IDS` ids.
+        CommlensError: the groups do not hold every partition once, or an explicit answer too large to
+            write out.
 
     Source: ``ExpandPartitionGroupListAcrossReplicas``.
 
@@ -151,79 +145,51 @@ def expand_across_replicas(groups: GroupsLike, replicas: int, partitions: int) -
     iota = listed.to_iota()
     if iota is not None:
         _check_cover(iota.num_devices == partitions, partitions)
-        return _with_digit_in_front(iota, replicas)
+        dims = (replicas * iota.num_replica_groups, iota.num_devices_per_group)
+        tile = IotaTileAssignment.from_digits(dims, (Digit(partitions, replicas), *iota.tile.digits))
+        if tile is not None:
+            return IotaReplicaGroupList.from_tile(tile)
     ids = listed.flattened_replica_groups()
     _check_cover(ids.size == partitions and np.array_equal(np.sort(ids), np.arange(ids.size)), partitions)
-    _check_size(replicas * partitions)
+    check_expandable(replicas * partitions)
     rows = listed.groups()
     offsets = range(0, replicas * partitions, partitions)
     return CollectiveDeviceList([[offset + each for each in row] for offset in offsets for row in rows])
 
 
 def _spread_digits(
-    mode: Mode, iota: IotaReplicaGroupList, replicas: int, partitions: int, *, any_group_order: bool
-) -> IotaReplicaGroupList | None:
-    """Add the digit of the replica or partition to an iota list; None where its place lies inside another digit."""
-    groups, members = iota.num_replica_groups, iota.num_devices_per_group
-    sizes, order = iota.reshape_dims, iota.transpose_perm
-    if mode is Mode.CROSS_REPLICA_AND_PARTITION:
-        return IotaReplicaGroupList(groups, members * partitions, (*sizes, partitions), (*order, len(sizes)))
-    if mode is Mode.CROSS_PARTITION and iota.num_devices != partitions:
-        return None  # some partitions are in no group, so the ids of the answer have gaps
-    cut = (sizes, order, 0) if any_group_order else _cut(sizes, order, groups)
-    if cut is None:
-        return None
-    sizes, order, place = cut
-    if mode is Mode.CROSS_REPLICA:
-        digit, copies, sizes = len(sizes), partitions, (*sizes, partitions)
-    else:
-        digit, copies, sizes = 0, replicas, (replicas, *sizes)
-        order = tuple(each + 1 for each in order)
-    return IotaReplicaGroupList(groups * copies, members, sizes, (*order[:place], digit, *order[place:]))
-
-
-def _with_digit_in_front(iota: IotaReplicaGroupList, replicas: int) -> IotaReplicaGroupList:
-    return IotaReplicaGroupList(
-        replicas * iota.num_replica_groups,
-        iota.num_devices_per_group,
-        (replicas, *iota.reshape_dims),
-        (0, *(each + 1 for each in iota.transpose_perm)),
-    )
-
-
-def _cut(
-    sizes: tuple[int, ...], order: tuple[int, ...], groups: int
-) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
-    """Find the place in ``order`` where the digits of the group end, splitting the digit it falls into.
+    mode: Mode, tile: IotaTileAssignment, replicas: int, partitions: int, *, any_group_order: bool
+) -> IotaTileAssignment | None:
+    """Add the digit of the replica or partition to an iota list of shape (groups, members).
 
     Returns:
-        Sizes, order and the place; None where the group number is no run of whole digits or factors of digits.
+        None where the place of the digit lies inside another digit, or where the ids of the answer have gaps because
+        some partitions are in no group.
     """
-    place, left = 0, groups
-    while left > 1 and left % sizes[order[place]] == 0:
-        left //= sizes[order[place]]
-        place += 1
-    if left == 1:
-        return sizes, order, place
-    split = order[place]
-    if sizes[split] % left:
+    groups, members = tile.dims
+    step = 1 if mode is Mode.CROSS_PARTITION else partitions
+    listed = tuple(Digit(stride * step, size) for stride, size in tile.digits)
+    if mode is Mode.CROSS_REPLICA_AND_PARTITION:
+        return IotaTileAssignment.from_digits((groups, members * partitions), (*listed, Digit(1, partitions)))
+    added = Digit(1, partitions) if mode is Mode.CROSS_REPLICA else Digit(partitions, replicas)
+    halves = ((), listed) if any_group_order else split_inner(listed, members)
+    if halves is None:
         return None
-    sizes = (*sizes[:split], left, sizes[split] // left, *sizes[split + 1 :])
-    order = tuple(each + (each > split) for each in order)
-    return sizes, (*order[: place + 1], split + 1, *order[place + 1 :]), place + 1
+    outer, inner = halves
+    return IotaTileAssignment.from_digits((groups * added.size, members), (*outer, added, *inner))
 
 
 def _spread_ids(mode: Mode, listed: DeviceList, replicas: int, partitions: int) -> CollectiveDeviceList:
     count = partitions if mode is Mode.CROSS_PARTITION else replicas
     _check_ids(mode, listed.flattened_replica_groups(), count)
-    _check_size(listed.flattened_replica_groups().size * (replicas if mode is Mode.CROSS_PARTITION else partitions))
+    check_expandable(listed.num_devices * (replicas if mode is Mode.CROSS_PARTITION else partitions))
     if listed.num_devices_per_group is not None:
         return CollectiveDeviceList(_spread_rows(mode, listed.to_array(), replicas, partitions))
     rows = (_spread_rows(mode, np.array([group], dtype=np.int64), replicas, partitions) for group in listed.groups())
     return CollectiveDeviceList([row for block in rows for row in block.tolist()])
 
 
-def _spread_rows(mode: Mode, rows: NDArray[np.int64], replicas: int, partitions: int) -> NDArray[np.int64]:
+def _spread_rows(mode: Mode, rows: IntArray, replicas: int, partitions: int) -> IntArray:
     """Spread groups of one size, shape (groups, members), over the other kind of id."""
     groups, members = rows.shape
     replica = np.arange(replicas, dtype=np.int64) * partitions
@@ -242,7 +208,7 @@ def _refuse_none(listed: DeviceList) -> DeviceList:
     return listed
 
 
-def _check_ids(mode: Mode, ids: NDArray[np.int64], count: int) -> None:
+def _check_ids(mode: Mode, ids: IntArray, count: int) -> None:
     if ids.size:
         _check_range(mode, int(ids.min()), int(ids.max()), count)
 
@@ -252,12 +218,6 @@ def _check_range(mode: Mode, smallest: int, largest: int, count: int) -> None:
         what = "partition" if mode is Mode.CROSS_PARTITION else "replica"
         found = smallest if smallest < 0 else largest
         msg = f"expected {what} ids in 0..{count - 1} in mode {mode}, found {found}, to which no device answers"
-        raise CommlensError(msg)
-
-
-def _check_size(ids: int) -> None:
-    if ids > MAX_LISTED_IDS:
-        msg = f"expected at most {MAX_LISTED_IDS} ids in an explicit list, found {ids}; they have no iota form"
         raise CommlensError(msg)
 
 

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 from commlens.errors import CommlensError
 from commlens.topology.device_assignment import as_device_assignment, check_counts
 from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList
+from commlens.topology.digits import split_inner
 from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
-from commlens.topology.participant_lists import MAX_LISTED_IDS, as_device_list, participant_list, participant_pairs
+from commlens.topology.iota import check_expandable
+from commlens.topology.participant_lists import as_device_list, participant_list, participant_pairs
 
 if TYPE_CHECKING:
     from commlens.topology.device_assignment import AssignmentArray, DeviceAssignment
-    from commlens.topology.device_lists import DeviceList
-    from commlens.topology.participant_lists import GroupsLike, PairsLike
+    from commlens.topology.device_lists import DeviceList, GroupsLike
+    from commlens.topology.digits import Digit
+    from commlens.topology.pairs import PairsLike
 
 _ID_KINDS = {
     Mode.CROSS_REPLICA: "Replica",
@@ -43,7 +46,7 @@ class ExclusivelyCross:
 
 
 def get_participating_ids(
-    mode: Mode | str, current_id: int, total_participant_count: int | None, groups: GroupsLike
+    mode: Mode | str, current_id: int, total_participant_count: int | None, groups: DeviceList | GroupsLike
 ) -> list[int]:
     """Give the ids, of the kind that ``groups`` holds, that take part together with one of them.
 
@@ -79,7 +82,10 @@ def get_participating_ids(
 
 
 def get_participating_devices(
-    device_id: int, device_assignment: DeviceAssignment | AssignmentArray, groups: GroupsLike, mode: Mode | str
+    device_id: int,
+    device_assignment: DeviceAssignment | AssignmentArray,
+    groups: DeviceList | GroupsLike,
+    mode: Mode | str,
 ) -> list[int]:
     """Give the devices that take part together with one device, itself among them, in communication order.
 
@@ -118,7 +124,7 @@ def get_participating_devices(
 
 
 def get_participating_devices_groups(
-    device_assignment: DeviceAssignment | AssignmentArray, groups: GroupsLike, mode: Mode | str
+    device_assignment: DeviceAssignment | AssignmentArray, groups: DeviceList | GroupsLike, mode: Mode | str
 ) -> list[list[int]]:
     """Give all groups of devices, in the documented order of :func:`participant_list`.
 
@@ -166,7 +172,7 @@ def get_participating_devices_groups_for_source_target_pairs(
     return assignment.devices_of(spread.groups())
 
 
-def participant_counts(groups: GroupsLike, mode: Mode | str, replicas: int, partitions: int) -> list[int]:
+def participant_counts(groups: DeviceList | GroupsLike, mode: Mode | str, replicas: int, partitions: int) -> list[int]:
     """Give the number of participants of every group, with upstream's exception.
 
     Args:
@@ -180,7 +186,7 @@ def participant_counts(groups: GroupsLike, mode: Mode | str, replicas: int, part
         upstream does.
 
     Raises:
-        CommlensError: no groups in flattened_id mode, or more than :data:`MAX_LISTED_IDS` counts.
+        CommlensError: no groups in flattened_id mode, or more counts than can be written out.
 
     Source: ``GetParticipantCountsForReplicaGroups``.
 
@@ -199,16 +205,12 @@ def participant_counts(groups: GroupsLike, mode: Mode | str, replicas: int, part
             raise CommlensError(msg)
         everybody = partitions if mode is Mode.CROSS_PARTITION else replicas
         return [everybody * factor] * repeats
-    if listed.num_replica_groups * repeats > MAX_LISTED_IDS:
-        msg = f"expected at most {MAX_LISTED_IDS} groups to count, found {listed.num_replica_groups * repeats}"
-        raise CommlensError(msg)
-    size = listed.num_devices_per_group
-    sizes = [len(group) for group in listed.groups()] if size is None else [size] * listed.num_replica_groups
-    return [each * factor for each in sizes for _ in range(repeats)]
+    check_expandable(listed.num_replica_groups * repeats)
+    return (listed.group_sizes() * factor).repeat(repeats).tolist()
 
 
 def group_count_and_size(
-    groups: GroupsLike, mode: Mode | str, replicas: int, partitions: int
+    groups: DeviceList | GroupsLike, mode: Mode | str, replicas: int, partitions: int
 ) -> tuple[int, int] | None:
     """Give the number of groups and their size, with upstream's exceptions.
 
@@ -235,7 +237,7 @@ def group_count_and_size(
 
 
 def exclusively_cross(
-    groups: GroupsLike, use_global_ids: bool, has_channel_id: bool, replicas: int, partitions: int
+    groups: DeviceList | GroupsLike, use_global_ids: bool, has_channel_id: bool, replicas: int, partitions: int
 ) -> ExclusivelyCross:
     """Tell whether a collective stays inside replicas (cross-module only) or inside partitions (cross-replica only).
 
@@ -250,8 +252,7 @@ def exclusively_cross(
         Both answers. Groups of one device satisfy both. No groups satisfy what is asked of every group, as upstream,
         although they stand for one group of everybody.
 
-    Source: ``IsExclusivelyCrossModule`` and ``IsExclusivelyCrossReplica``, xla/service/all_reduce_cross... users in
-        xla/service/collective_ops_utils.cc.
+    Source: ``IsExclusivelyCrossModule`` and ``IsExclusivelyCrossReplica``.
 
     Example:
         >>> exclusively_cross([[0, 2], [1, 3]], True, True, 2, 2)
@@ -265,8 +266,9 @@ def exclusively_cross(
         singletons = listed.num_replica_groups == 0 or listed.num_devices_per_group == 1
         return ExclusivelyCross(cross_module_only=singletons, cross_replica_only=partitions == 1)
     iota = listed.to_iota()
-    if iota is not None:
-        return _exclusively_cross_iota(iota, partitions)
+    halves = None if iota is None else split_inner(iota.tile.digits, iota.num_devices_per_group)
+    if halves is not None:
+        return _exclusively_cross_digits(halves[1], listed.num_devices, partitions)
     rows = listed.groups()
     return ExclusivelyCross(
         cross_module_only=all(len({each // partitions for each in row}) <= 1 for row in rows),
@@ -274,18 +276,16 @@ def exclusively_cross(
     )
 
 
-def _exclusively_cross_iota(iota: IotaReplicaGroupList, partitions: int) -> ExclusivelyCross:
-    """Judge by the strides of the member digits.
+def _exclusively_cross_digits(members: tuple[Digit, ...], devices: int, partitions: int) -> ExclusivelyCross:
+    """Judge by the digits inside a group.
 
-    A digit of ``size`` and ``stride`` steps over a multiple of ``partitions`` unless each such multiple (below the
-    number of devices) is one of its own ``size * stride``; it changes the id modulo ``partitions`` unless the stride
-    is a multiple of it.
+    Stepping along a digit leaves the replica, ``id // partitions``, unless every multiple of ``partitions`` among the
+    ids is also one of the digit's end, where it wraps; it leaves the partition, ``id % partitions``, unless the stride
+    is a multiple of ``partitions``.
     """
-    devices = iota.num_devices
-    digits = member_digits(iota)
     return ExclusivelyCross(
-        cross_module_only=all(devices <= partitions or partitions % (size * stride) == 0 for size, stride in digits),
-        cross_replica_only=all(stride % partitions == 0 for _, stride in digits),
+        cross_module_only=devices <= partitions or all(partitions % digit.end == 0 for digit in members),
+        cross_replica_only=all(digit.stride % partitions == 0 for digit in members),
     )
 
 

@@ -60,8 +60,10 @@ def read_modules(
     spans: list[tuple[int, int, tuple[int, int] | None]] = []
     if not borders or borders[0] > 0:
         spans.append((0, borders[0] if borders else len(opened), None))
-    for header, first, last in zip(index.headers, borders, [*borders[1:], len(opened)], strict=True):
-        spans.append((first, last, header))
+    spans += [
+        (first, last, header)
+        for header, first, last in zip(index.headers, borders, [*borders[1:], len(opened)], strict=False)
+    ]
     return [
         TextModule(text, index, first, last, header, path, replicas, partitions)
         for first, last, header in spans

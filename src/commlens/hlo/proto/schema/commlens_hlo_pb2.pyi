@@ -132,7 +132,7 @@ class HloInstructionOutline(_message.Message):
     def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[bytes] = ..., id: _Optional[int] = ..., called_computation_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class HloCollectiveOutline(_message.Message):
-    __slots__ = ("name", "metadata", "channel_id", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "sharding", "backend_config", "statistics_viz", "original_value", "backend_config_payload")
+    __slots__ = ("name", "metadata", "channel_id", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "sharding", "backend_config", "all_reduce_id", "statistics_viz", "original_value", "backend_config_payload")
     NAME_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -142,6 +142,7 @@ class HloCollectiveOutline(_message.Message):
     CALLED_COMPUTATION_IDS_FIELD_NUMBER: _ClassVar[int]
     SHARDING_FIELD_NUMBER: _ClassVar[int]
     BACKEND_CONFIG_FIELD_NUMBER: _ClassVar[int]
+    ALL_REDUCE_ID_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_VIZ_FIELD_NUMBER: _ClassVar[int]
     ORIGINAL_VALUE_FIELD_NUMBER: _ClassVar[int]
     BACKEND_CONFIG_PAYLOAD_FIELD_NUMBER: _ClassVar[int]
@@ -154,10 +155,11 @@ class HloCollectiveOutline(_message.Message):
     called_computation_ids: _containers.RepeatedScalarFieldContainer[int]
     sharding: bytes
     backend_config: bytes
+    all_reduce_id: int
     statistics_viz: bytes
     original_value: bytes
     backend_config_payload: bytes
-    def __init__(self, name: _Optional[bytes] = ..., metadata: _Optional[bytes] = ..., channel_id: _Optional[int] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., sharding: _Optional[bytes] = ..., backend_config: _Optional[bytes] = ..., statistics_viz: _Optional[bytes] = ..., original_value: _Optional[bytes] = ..., backend_config_payload: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., metadata: _Optional[bytes] = ..., channel_id: _Optional[int] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., sharding: _Optional[bytes] = ..., backend_config: _Optional[bytes] = ..., all_reduce_id: _Optional[int] = ..., statistics_viz: _Optional[bytes] = ..., original_value: _Optional[bytes] = ..., backend_config_payload: _Optional[bytes] = ...) -> None: ...
 
 class HloInstructionProto(_message.Message):
     __slots__ = ("name", "opcode", "shape", "metadata", "literal", "parameter_number", "fusion_kind", "tuple_index", "dimensions", "dynamic_slice_sizes", "channel_id", "custom_call_target", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "backend_config", "replica_group_ids", "all_reduce_id", "is_host_transfer", "replica_groups", "source_target_pairs", "constrain_layout", "comparison_direction", "frontend_attributes", "use_global_device_ids", "async_execution_thread", "collective_device_list", "iota_collective_device_list", "mesh_axes_replica_group_list", "backend_config_payload")
@@ -468,9 +470,9 @@ class MeshProto(_message.Message):
         __slots__ = ("name", "size")
         NAME_FIELD_NUMBER: _ClassVar[int]
         SIZE_FIELD_NUMBER: _ClassVar[int]
-        name: bytes
+        name: str
         size: int
-        def __init__(self, name: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
+        def __init__(self, name: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
     class IotaTransform(_message.Message):
         __slots__ = ("reshape_dims", "transpose_perm")
         RESHAPE_DIMS_FIELD_NUMBER: _ClassVar[int]

@@ -1,0 +1,85 @@
+"""The replica group list of an instruction, in whichever of its five fields it stands.
+
+Source: ``CollectiveDeviceListBase::FromProto`` and ``HloInstruction::CreateFromProto``, xla/hlo/ir/replica_group.cc and
+xla/hlo/ir/hlo_instruction.cc. The iota list inside field 87, which jaxlib wrote from 0.4.31 to 0.8 and drops today, is
+read as what it was written as.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commlens.hlo.model import UnreadableError
+from commlens.topology import AxisRef, CollectiveDeviceList, IotaReplicaGroupList, Mesh, MeshAxesReplicaGroupList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
+        AxisRefProto,
+        HloInstructionProto,
+        IotaReplicaGroupListProto,
+        MeshAxesReplicaGroupListProto,
+    )
+    from commlens.topology import DeviceList
+
+
+def replica_groups_of(message: HloInstructionProto) -> DeviceList:
+    """Return the replica group list of an instruction, the empty list where none is stated.
+
+    An iota list (field 92) or mesh axes (93) come first, then the old list (49), then the newer one (87).
+
+    Raises:
+        UnreadableError: an iota list is no bijection, or a mesh or its axes are invalid.
+    """
+    try:
+        return _replica_groups(message)
+    except UnreadableError:
+        raise
+    except ValueError as error:
+        msg = f"replica_groups cannot be read: {error}"
+        raise UnreadableError(msg) from error
+
+
+def _replica_groups(message: HloInstructionProto) -> DeviceList:
+    stated = message.WhichOneof("replica_group_list")
+    if stated == "iota_collective_device_list":
+        return _iota(message.iota_collective_device_list)
+    if stated == "mesh_axes_replica_group_list":
+        return _mesh_axes(message.mesh_axes_replica_group_list)
+    if not message.replica_groups and message.collective_device_list.HasField("iota_replica_group_list"):
+        return _iota(message.collective_device_list.iota_replica_group_list)
+    groups = message.replica_groups or message.collective_device_list.replica_groups
+    if groups:
+        return CollectiveDeviceList([list(group.replica_ids) for group in groups])
+    return CollectiveDeviceList(_groups_by_number(message.replica_group_ids) if message.replica_group_ids else None)
+
+
+def _iota(message: IotaReplicaGroupListProto) -> IotaReplicaGroupList:
+    return IotaReplicaGroupList(
+        message.num_replica_groups,
+        message.num_devices_per_group,
+        tuple(message.iota_reshape_dims),
+        tuple(message.iota_transpose_perm),
+    )
+
+
+def _mesh_axes(message: MeshAxesReplicaGroupListProto) -> MeshAxesReplicaGroupList:
+    return MeshAxesReplicaGroupList(Mesh.from_proto(message.mesh), [_axis(axis) for axis in message.axes])
+
+
+def _axis(message: AxisRefProto) -> AxisRef:
+    if not message.HasField("sub_axis_info"):
+        return AxisRef(message.mesh_axis_index)
+    return AxisRef(message.mesh_axis_index, message.sub_axis_info.pre_size, message.sub_axis_info.size)
+
+
+def _groups_by_number(numbers: Iterable[int]) -> list[list[int]]:
+    """Turn the group number of every replica, the spelling of 2018, into groups."""
+    groups: dict[int, list[int]] = {}
+    for replica, number in enumerate(numbers):
+        if number < 0:
+            msg = f"expected group numbers of at least 0 in replica_group_ids, found {number}"
+            raise UnreadableError(msg)
+        groups.setdefault(number, []).append(replica)
+    return [groups[number] for number in sorted(groups)]

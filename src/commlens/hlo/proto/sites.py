@@ -1,0 +1,112 @@
+"""Reading the communicating instructions of a proto, quickly where they are like others before them.
+
+Two collectives with the same bytes but for what differs from place to place (name, ids, metadata, channel number), and
+with operands of the same shapes, share a signature: only the first of them is decoded in full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from commlens.hlo.collectives import signature_of
+from commlens.hlo.custom_calls import custom_call_opcode
+from commlens.hlo.model import UnreadableError
+from commlens.hlo.proto.computation import UNKNOWN_ID
+from commlens.hlo.proto.decoding import decode
+from commlens.hlo.proto.instruction import ProtoInstruction
+from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, opcode_of
+from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloCollectiveOutline, HloInstructionOutline
+from commlens.hlo.signature import InstructionSite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from commlens.hlo.model import Instruction
+    from commlens.hlo.proto.computation import ProtoComputation
+    from commlens.hlo.signature import Signature, Site
+
+_VARYING: Final = tuple(field.name for field in HloCollectiveOutline.DESCRIPTOR.fields)
+_CUSTOM_FUSION: Final = b"kCustom"
+
+
+@dataclass(slots=True)
+class SiteReader:
+    """Reads what may communicate in one module; keeps the collectives it has seen.
+
+    Attributes:
+        signatures: signature by what is common to equal collectives.
+    """
+
+    signatures: dict[tuple[bytes | bool, ...], Signature] = field(
+        default_factory=dict[tuple["bytes | bool", ...], "Signature"]
+    )
+
+    def read(self, computation: ProtoComputation, found: Iterable[tuple[int, bytes]]) -> list[Site | Instruction]:
+        """Read the notable instructions of one computation.
+
+        Args:
+            computation: the computation.
+            found: positions and bytes of its notable instructions.
+
+        Returns:
+            A site for every plain collective; an instruction for what must be looked into or cannot be read. All of
+            them in row order.
+        """
+        items: list[tuple[int, Site | Instruction]] = []
+        for position, data in found:
+            opcode = opcode_of(data)
+            if opcode in STARTS_AND_PLAIN:
+                items.append(self._collective(computation, position, data))
+            elif opcode is None:
+                items.append((UNKNOWN_ID, ProtoInstruction(computation, position)))
+            elif _must_be_looked_into(opcode, data):
+                items.append((decode(HloInstructionOutline, data).id, ProtoInstruction(computation, position)))
+        return computation.in_row_order(items)
+
+    def _collective(self, computation: ProtoComputation, position: int, data: bytes) -> tuple[int, Site | Instruction]:
+        instruction = ProtoInstruction(computation, position)
+        try:
+            outline = decode(HloCollectiveOutline, data)
+        except UnreadableError:
+            return UNKNOWN_ID, instruction
+        number = outline.id
+        try:
+            return number, self._site(computation, instruction, outline)
+        except UnreadableError:
+            return number, instruction
+
+    def _site(
+        self, computation: ProtoComputation, instruction: ProtoInstruction, outline: HloCollectiveOutline
+    ) -> InstructionSite:
+        """Read a collective.
+
+        Raises:
+            UnreadableError: it cannot be read.
+        """
+        if outline.all_reduce_id > 0:
+            return InstructionSite(instruction, signature_of(instruction), instruction.channel_id)
+        channel = outline.channel_id
+        shapes = _operand_shapes(computation, instruction.position, outline)
+        for name in _VARYING:
+            outline.ClearField(name)
+        key = (outline.SerializeToString(), channel > 0, *shapes)
+        signature = self.signatures.get(key)
+        if signature is None:
+            signature = self.signatures[key] = signature_of(instruction)
+        return InstructionSite(instruction, signature, channel if channel > 0 else None)
+
+
+def _operand_shapes(computation: ProtoComputation, position: int, outline: HloCollectiveOutline) -> list[bytes]:
+    """Return the encoded shapes of the operands; none for one that is not defined."""
+    found = (computation.outline_of(number, position, outline.id) for number in outline.operand_ids)
+    return [b"" if each is None else each[1].shape for each in found]
+
+
+def _must_be_looked_into(opcode: str, data: bytes) -> bool:
+    """Whether an instruction that is no plain collective may communicate all the same."""
+    if opcode == "fusion":
+        return _CUSTOM_FUSION in data
+    if opcode == "custom-call":
+        return any(custom_call_opcode(target) is not None for target in _targets(data))
+    return opcode == "async-start"

@@ -1,0 +1,52 @@
+"""Comparing replica group lists by the groups they hold.
+
+Source of the semantics: xla/service/collective_ops_utils.cc.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList
+
+if TYPE_CHECKING:
+    from commlens.topology.device_lists import DeviceList
+    from commlens.topology.explicit_groups import GroupsLike
+
+
+def replica_groups_equal(a: DeviceList | GroupsLike, b: DeviceList | GroupsLike) -> bool:
+    """Whether two lists hold the same groups; the order of groups and members counts, the spelling does not.
+
+    Example:
+        >>> replica_groups_equal(IotaReplicaGroupList(2, 2), [[0, 1], [2, 3]])
+        True
+        >>> replica_groups_equal([[0, 1], [2, 3]], [[2, 3], [0, 1]])
+        False
+    """
+    return _device_list(a).same_groups(_device_list(b))
+
+
+def replica_groups_orthogonal(a: DeviceList | GroupsLike, b: DeviceList | GroupsLike) -> bool:
+    """Whether the groups of one list are the columns of the other, in order.
+
+    Uneven groups are not, and lists without groups are not.
+
+    Example:
+        >>> replica_groups_orthogonal([[0, 1], [2, 3]], [[0, 2], [1, 3]])
+        True
+    """
+    first, second = _device_list(a), _device_list(b)
+    rows = (first.num_replica_groups, first.num_devices_per_group)
+    if not all(rows) or rows != (second.num_devices_per_group, second.num_replica_groups):
+        return False
+    mine, theirs = first.layout(), second.layout()
+    turned = mine.transpose((1, 0)) if mine is not None and theirs is not None else None
+    return turned == theirs if turned is not None else np.array_equal(first.to_array().T, second.to_array())
+
+
+def _device_list(groups: DeviceList | GroupsLike) -> DeviceList:
+    if isinstance(groups, CollectiveDeviceList | IotaReplicaGroupList | MeshAxesReplicaGroupList):
+        return groups
+    return CollectiveDeviceList(groups)

@@ -1,0 +1,76 @@
+"""CSV that is safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from commlens.views.words import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What makes a spreadsheet take a cell for a formula, full-width forms included (OWASP, "CSV Injection")."""
+
+
+def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    r"""Yield a CSV document line by line.
+
+    Args:
+        columns: the headings.
+        rows: values per row; see :func:`csv_cell`.
+
+    Example:
+        >>> list(csv_lines(["name", "axes"], [["=1+1", ["data", "model"]]]))
+        ['name,axes\n', '\'=1+1,"data,model"\n']
+    """
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="\n")
+    for row in chain([columns], rows):
+        writer.writerow([csv_cell(value) for value in row])
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
+
+
+def csv_cell(value: object) -> str:
+    r"""Return a value as the text of a cell that no spreadsheet takes for a formula.
+
+    None is an empty cell, flags are ``true`` and ``false``, lists of texts and numbers are joined by commas, lists of
+    lists are written as HLO writes groups, mappings as ``key=value`` joined by semicolons.
+
+    Example:
+        >>> csv_cell(None), csv_cell(True), csv_cell([[0, 1], [2, 3]]), csv_cell({"a": "1"}), csv_cell(-1)
+        ('', 'true', '{{0,1},{2,3}}', 'a=1', "'-1")
+    """
+    text = printable(_text(value))
+    return "'" + text if text.startswith(_FORMULA_STARTS) else text
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return value
+        case dict():
+            return _joined_mapping(value)
+        case list() | tuple():
+            return _joined(value)
+        case _:
+            return str(value)
+
+
+def _joined_mapping(mapping: Mapping[object, object]) -> str:
+    return ";".join(f"{key}={_text(value)}" for key, value in mapping.items())
+
+
+def _joined(values: Sequence[object]) -> str:
+    if any(isinstance(value, (list, tuple)) for value in values):
+        return "{" + ",".join("{" + _text(value) + "}" for value in values) + "}"
+    return ",".join(_text(value) for value in values)

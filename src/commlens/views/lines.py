@@ -1,0 +1,89 @@
+"""Lines of styled text: what a table view is made of before it becomes plain text or colours.
+
+A view lays out its answer once; :func:`plain_text` drops the styles, :mod:`commlens.views.terminal` paints them. So the
+two never differ in what they say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from commlens.views.words import printable, width_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+class Span(NamedTuple):
+    """A piece of text in one style.
+
+    Attributes:
+        text: printable text.
+        style: a style by rich's names, ``""`` for none. Colour never carries meaning alone.
+    """
+
+    text: str
+    style: str = ""
+
+
+Line: TypeAlias = tuple[Span, ...]
+"""One line, without its line break."""
+
+BLANK: Final[Line] = ()
+
+BOLD: Final = "bold"
+DIM: Final = "dim"
+WARNING: Final = "yellow"
+
+
+def line(*parts: str | Span) -> Line:
+    r"""Build a line; plain strings are unstyled and made printable.
+
+    Example:
+        >>> line("x", Span("y", "bold"), "\t")
+        (Span(text='x', style=''), Span(text='y', style='bold'), Span(text='\\t', style=''))
+    """
+    return tuple(part if isinstance(part, Span) else Span(printable(part)) for part in parts)
+
+
+def styled(text: str, style: str) -> Span:
+    """Build a span from any text, which is made printable."""
+    return Span(printable(text), style)
+
+
+def text_of(one: Line) -> str:
+    """Return a line without its styles."""
+    return "".join(span.text for span in one).rstrip()
+
+
+def plain_text(lines: Iterable[Line]) -> Iterator[str]:
+    """Yield lines without their styles, each with its line break."""
+    for one in lines:
+        yield text_of(one) + "\n"
+
+
+def wrapped(words: Sequence[Span], width: int | None, *, indent: str = "", gap: str = " ") -> Iterator[Line]:
+    """Set words into lines, as many in each as fit; a word that is too long stands alone and is never cut.
+
+    Args:
+        words: the words; none is split.
+        width: columns of a line, None for one line however long.
+        indent: what every line begins with.
+        gap: what stands between two words.
+
+    Example:
+        >>> [text_of(one) for one in wrapped([Span("one"), Span("two"), Span("three")], 9, indent="  ")]
+        ['  one two', '  three']
+    """
+    current: list[Span] = []
+    used = 0
+    for word in words:
+        needed = width_of(word.text) + (width_of(gap) if current else width_of(indent))
+        if current and width is not None and used + needed > width:
+            yield (Span(indent), *current)
+            current, used = [], 0
+            needed = width_of(indent) + width_of(word.text)
+        current += [Span(gap), word] if current else [word]
+        used += needed
+    if current:
+        yield (Span(indent), *current)

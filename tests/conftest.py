@@ -1,0 +1,84 @@
+"""What all tests share: Hypothesis profiles, and the module collection that may stand beside the repository.
+
+The collection (``../shared/corpus``) is not part of the repository. Tests over it say so with the marker ``corpus`` and
+take the fixture ``corpus`` (the folder) or ``corpus_file`` (one of its files: the test runs once per file that the
+marker's patterns match). Without the collection they are left out, and the run says how many.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile("long", deadline=None, max_examples=10_000)
+settings.load_profile("ci")  # --hypothesis-profile=long asks for the other one
+
+CORPUS_FIXTURES = frozenset({"corpus", "corpus_file"})
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def corpus_folder(config: pytest.Config) -> Path:
+    """Return where the module collection stands, if it is there."""
+    return config.rootpath.parent / "shared" / "corpus"
+
+
+@pytest.fixture(scope="session")
+def corpus(request: pytest.FixtureRequest) -> Path:
+    """Return the folder of the module collection."""
+    return corpus_folder(request.config)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes ``corpus_file`` once per file that its marker names."""
+    if "corpus_file" not in metafunc.fixturenames:
+        return
+    marker = metafunc.definition.get_closest_marker("corpus")
+    if marker is None or not marker.args:
+        msg = f"{metafunc.definition.nodeid} takes corpus_file: say which files, @pytest.mark.corpus('jax-*/*.txt*')"
+        raise pytest.UsageError(msg)
+    folder = corpus_folder(metafunc.config)
+    if not folder.is_dir():
+        metafunc.parametrize("corpus_file", [None], ids=["absent"])
+        return
+    files = sorted({path for pattern in marker.args for path in folder.glob(pattern) if path.is_file()})
+    if not files:
+        msg = f"{metafunc.definition.nodeid}: no file of the corpus matches {marker.args}"
+        raise pytest.UsageError(msg)
+    metafunc.parametrize("corpus_file", files, ids=[path.relative_to(folder).as_posix() for path in files])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests over the collection, and leave them out where it is absent."""
+    over_corpus = [item for item in items if _is_over_corpus(item)]
+    for item in over_corpus:
+        item.add_marker("corpus")
+    if corpus_folder(config).is_dir():
+        return
+    config.stash[LEFT_OUT] = _test_count(over_corpus)
+    if over_corpus:
+        config.hook.pytest_deselected(items=over_corpus)
+        items[:] = [item for item in items if item not in set(over_corpus)]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests were left out, if any were."""
+    left_out = terminalreporter.config.stash.get(LEFT_OUT, 0)
+    if left_out:
+        terminalreporter.write_line(f"corpus absent: {left_out} tests left out")
+
+
+def _is_over_corpus(item: pytest.Item) -> bool:
+    fixtures: Iterable[str] = getattr(item, "fixturenames", ())
+    return item.get_closest_marker("corpus") is not None or not CORPUS_FIXTURES.isdisjoint(fixtures)
+
+
+def _test_count(items: Iterable[pytest.Item]) -> int:
+    """Count test functions: however many files or parameters a function would run over, it is one test."""
+    return len({item.nodeid.split("[", maxsplit=1)[0] for item in items})

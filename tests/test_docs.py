@@ -1,0 +1,72 @@
+"""The documentation says what the program does: every shown command prints what stands below it.
+
+The Python examples of the same pages run as doctests.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from console_blocks import Shown, agrees, run, shown_commands, with_output
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(path for path in ROOT.glob("docs/**/*.md") if "_build" not in path.parts)])
+SHOWING = [path for path in PAGES if shown_commands(path.read_text(encoding="utf-8"))]
+
+
+def page_names(pages: list[Path]) -> list[str]:
+    """Return readable test ids."""
+    return [path.relative_to(ROOT).as_posix() for path in pages]
+
+
+@pytest.mark.parametrize("page", SHOWING, ids=page_names(SHOWING))
+def test_page_shows_what_is_printed(page: Path) -> None:
+    """Each command of a page prints what the page says (``python tools/console_blocks.py --write`` mends a page)."""
+    commands = shown_commands(page.read_text(encoding="utf-8"))
+    for shown, printed in zip(commands, run(commands), strict=True):
+        assert agrees(shown.output, printed), f"{page.name}:{shown.line}: $ {shown.command}\n" + "\n".join(printed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_names(PAGES))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    """A relative link names a file of the repository."""
+    targets = re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+# --- the reader of the blocks itself --------------------------------------------------------------------------------
+
+PAGE = """Text
+```console
+$ echo one; echo two
+one
+two
+$ true
+```
+```sh
+$ never run
+```
+"""
+
+
+def test_commands_are_found_with_their_output() -> None:
+    """Only console blocks count; output belongs to the command above it."""
+    assert shown_commands(PAGE) == [Shown(3, "echo one; echo two", ("one", "two")), Shown(6, "true", ())]
+
+
+def test_commands_really_run() -> None:
+    """Output and error output come as a terminal shows them, in one folder that holds the examples."""
+    commands = [Shown(1, command, ()) for command in ("echo a >f; echo b >&2", "cat f", "ls")]
+    assert run(commands) == [("b",), ("a",), ("examples", "f")]
+
+
+def test_differing_output_is_noticed_and_written() -> None:
+    """A wrong line does not agree, three dots do, and writing puts the printed lines in place."""
+    assert not agrees(("one", "2"), ("one", "two"))
+    assert not agrees(("one",), ("one", "two"))
+    assert agrees(("one", "..."), ("one", "two", "three"))
+    commands = shown_commands(PAGE)
+    assert with_output(PAGE, commands, [("new",), ()]) == PAGE.replace("one\ntwo\n", "new\n", 1)
