@@ -64,12 +64,10 @@ def test_participating_devices_are_upstreams(question: dict[str, Any], expect: d
     assignment, groups = question["device_assignment"], question["replica_groups"]
     mode = get_collective_op_group_mode(question["has_channel_id"], question["use_global_device_ids"])
     if isinstance(expect, str):
-        for ask in (
-            lambda: get_participating_devices(33, assignment, groups, mode),
-            lambda: get_participating_devices_groups(assignment, groups, mode),
-        ):
-            with pytest.raises(ValueError, match="replica groups cannot be empty for kFlattenedID mode"):
-                ask()
+        with pytest.raises(ValueError, match="replica groups cannot be empty for kFlattenedID mode"):
+            get_participating_devices(33, assignment, groups, mode)
+        with pytest.raises(ValueError, match="replica groups cannot be empty for kFlattenedID mode"):
+            get_participating_devices_groups(assignment, groups, mode)
         return
     replicas, partitions = len(assignment), len(assignment[0])
     assert mode.snake == expect["mode"]
@@ -160,11 +158,12 @@ def test_exclusively_cross_global_ids_by_looking(data: st.DataObject) -> None:
     count = int(np.prod(sizes))
     members = data.draw(st.sampled_from([each for each in range(1, count + 1) if count % each == 0]))
     iota = IotaReplicaGroupList(count // members, members, sizes, perm)
-    by_looking = tuple(
-        all(len({part(each) for each in group}) == 1 for group in iota.groups())
-        for part in (lambda each: each // partitions, lambda each: each % partitions)
+    rows = iota.groups()
+    by_looking = (
+        all(len({each // partitions for each in row}) == 1 for row in rows),
+        all(len({each % partitions for each in row}) == 1 for row in rows),
     )
-    for groups in (iota, iota.groups()):
+    for groups in (iota, rows):
         answer = exclusively_cross(groups, True, True, replicas, partitions)
         assert (answer.cross_module_only, answer.cross_replica_only) == by_looking
 
@@ -211,7 +210,7 @@ def test_pairs_have_two_modes_only(mode: str) -> None:
         ([[0, 1], [1, 2]], "found device 1 several times"),
         ([0, 1], "found shape"),
         ([[0.5]], "float64"),
-        ([[]], "found shape"),
+        (np.empty((1, 0), dtype=np.int64), "at least 1 replica and 1 partition"),
     ],
 )
 def test_bad_tables_are_refused(device_assignment: Any, what: str) -> None:
@@ -249,5 +248,5 @@ def test_strangers_are_refused(device: int) -> None:
     for assignment in (DeviceAssignment(2, 2), DeviceAssignment([[3, 2], [1, 0]])):
         with pytest.raises(ValueError, match=f"found {device}"):
             get_participating_devices(device, assignment, [], Mode.CROSS_REPLICA)
-    with pytest.raises(ValueError, match="replica id in 0..1, found 2"):
+    with pytest.raises(ValueError, match=r"replica id in 0\.\.1, found 2"):
         get_participating_devices_groups(DeviceAssignment(2, 2), [[0, 4]], Mode.FLATTENED_ID)

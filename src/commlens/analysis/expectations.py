@@ -118,7 +118,7 @@ class _Claim:
     def check(self, about: Report) -> None:
         """Raise unless the claim holds for every number of rows that is possible."""
         rows = [row for row in about.collectives if row.opcode == self.opcode]
-        sure = [row for row in rows if self.axes is None or row.figures.axes_key[1] == self.axes]
+        sure = [row for row in rows if self.axes is None or row.figures.axes_key.text == self.axes]
         possible = [row for row in rows if self.axes not in (None, "?") and _may_lie_along_any(row, about)]
         unread = [item for item in about.unread if item.opcode is None or _names(item, self.opcode)]
         low, high = len(sure), len(sure) + len(possible) + len(unread)
@@ -166,7 +166,7 @@ def _axes_key(about: Report, axes: str | Sequence[str] | None) -> str | None:
 
 def _may_lie_along_any(row: Row, about: Report) -> bool:
     figures = row.figures
-    return figures.axes is None and (about.mesh is None or figures.participant_list is None)
+    return figures.axes is None and (about.mesh is None or figures.participation.num_ids is None)
 
 
 def _names(item: Unread, opcode: str) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.meshes import mesh_as_json
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -175,7 +173,7 @@ class Row:
     @property
     def ids(self) -> str | None:
         """``"as written"`` where participants are the listed ids because nobody states the counts."""
-        return self.figures.ids
+        return self.figures.participation.ids
 
     @property
     def mesh(self) -> Mesh | None:

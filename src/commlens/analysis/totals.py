@@ -14,6 +14,7 @@ from commlens.analysis.wire import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from commlens.analysis.axis_names import AxesKey
     from commlens.analysis.figures import Figures
     from commlens.analysis.row import Row
     from commlens.analysis.wire import Number
@@ -67,6 +68,13 @@ class Totals(Record):
     by_opcode: Mapping[str, Total]
     by_axes: Mapping[str, Total]
 
+    def as_dict(self) -> dict[str, object]:
+        """Return the sums as plain dicts."""
+        return {
+            "by_opcode": {key: dict(total) for key, total in self.by_opcode.items()},
+            "by_axes": {key: dict(total) for key, total in self.by_axes.items()},
+        }
+
 
 @dataclass(slots=True)
 class _Sum:
@@ -109,7 +117,7 @@ def totals_of(rows: Iterable[Row]) -> Totals:
         The sums; opcodes in the order of :data:`OPCODES`, axes in mesh order, then ``"none"``, then ``"?"``.
     """
     by_opcode: dict[str, _Sum] = {}
-    by_axes: dict[tuple[tuple[int, ...], str], _Sum] = {}
+    by_axes: dict[AxesKey, _Sum] = {}
     alike = Counter([(row.figures, row.trip_count) for row in rows])
     for (figures, executions), count in alike.items():
         by_opcode.setdefault(figures.signature.opcode, _Sum()).add(figures, executions, count)
@@ -117,5 +125,5 @@ def totals_of(rows: Iterable[Row]) -> Totals:
             by_axes.setdefault(figures.axes_key, _Sum()).add(figures, executions, count)
     return Totals(
         MappingProxyType({opcode: by_opcode[opcode].total() for opcode in OPCODES if opcode in by_opcode}),
-        MappingProxyType({key[1]: by_axes[key].total() for key in sorted(by_axes)}),
+        MappingProxyType({key.text: by_axes[key].total() for key in sorted(by_axes)}),
     )

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from commlens.errors import CommlensError
 from commlens.topology.axes import AxisRef
 from commlens.topology.device_order import DeviceOrder
@@ -74,7 +72,8 @@ class IotaReplicaGroupList(LaidOutGroups):
         if tile.ndim != len(("groups", "members")):
             msg = f"expected an iota of shape (groups, members), found {tile.ndim} dimensions in {tile.text}"
             raise CommlensError(msg)
-        return cls(*tile.dims, tile.reshape_dims, tile.transpose_perm)
+        groups, members = tile.dims
+        return cls(groups, members, tile.reshape_dims, tile.transpose_perm)
 
     @classmethod
     def from_proto(cls, message: IotaMessage) -> IotaReplicaGroupList:
@@ -265,6 +264,7 @@ class CollectiveDeviceList(GroupList):
             offsets: where each group starts in ``ids``, and at last the number of ids.
 
         Example:
+            >>> import numpy as np
             >>> str(CollectiveDeviceList.from_flat(np.array([0, 1, 2]), np.array([0, 2, 3])))
             '{{0,1},{2}}'
         """
@@ -339,6 +339,11 @@ class CollectiveDeviceList(GroupList):
     def group_sizes(self) -> IntArray:
         """The size of every group."""
         return self._held.group_sizes()
+
+    @property
+    def is_written_out(self) -> bool:
+        """Whether there is no iota inside."""
+        return self._held.is_written_out
 
     def layout(self) -> IotaTileAssignment | None:
         """The iota inside; None when the groups are written out."""

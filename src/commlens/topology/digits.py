@@ -1,22 +1,22 @@
 """Mixed-radix digit algebra: the arithmetic behind iota lists, meshes and sub-axes.
 
 A *digit* ``(stride, size)`` stands for the values ``0, stride, 2*stride, ..., (size-1)*stride``. A sequence of digits,
-outermost first, counts like an odometer: the last digit runs fastest, and the value is the sum of the digits. The ids of
-an iota list, the members of one group and the devices along a mesh axis are all such sequences, so "which axes is this?"
-is a question about a handful of digits, however many devices there are.
+outermost first, counts like an odometer: the last digit runs fastest, and the value is the sum of the digits. The ids
+of an iota list, the members of one group and the devices along a mesh axis are all such sequences, so "which axes is
+this?" is a question about a handful of digits, however many devices there are.
 
 Two facts carry the recognisers built on this module.
 
 **Normal form.** Let a sequence of digits count through ``0..n-1``, each once, in some order. Joining neighbours that
 continue each other (``outer.stride == inner.stride * inner.size``) and dropping digits of size 1 gives a form that
-depends on the counted values alone. Proof: the innermost stride is the second value; the run with that step ends exactly
-where its digit ends, because a run that went on would make the next digit continue this one, and they were joined; what
-is left is the same question about every ``size``-th value.
+depends on the counted values alone. Proof: the innermost stride is the second value. The run with that step ends
+exactly where its digit ends, because the value that follows is the stride of the next digit, and had that continued the
+run the two would have been joined. What is left is the same question about every ``size``-th value.
 
-**Unique tiling.** A set of offsets whose least element is 0 covers ``0..n-1`` by disjoint translates in at most one way:
-the least value not covered yet must be the least element of its translate. So when groups cover all devices and each is
-a translate of the same digits, their first members are the combinations of all the *other* digits, in whatever order
-the groups are listed: only the digits inside a group need looking at.
+**Unique tiling.** A set of offsets whose least element is 0 covers ``0..n-1`` by disjoint translates in at most one
+way: the least value not covered yet must be the least element of its translate. So when groups cover all devices and
+each is a translate of the same digits, their first members are the combinations of all the *other* digits, in whatever
+order the groups are listed: only the digits inside a group need looking at.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import TypeAlias
+from itertools import chain, pairwise
+from typing import TypeAlias, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -49,19 +49,13 @@ class ExplicitGroups(GroupList):
         Raises:
             CommlensError: for ids that are no integers or do not fit in 64 bits.
         """
-        if isinstance(groups, np.ndarray):
-            sizes = np.full(len(groups), groups.shape[1] if groups.ndim > 1 else 0, dtype=np.int64)
-            ids = groups.reshape(-1) if groups.ndim == 2 else groups
-        else:
-            rows = [_ids_of(row) for row in groups]
-            try:
-                sizes = np.array([len(row) for row in rows], dtype=np.int64)
-                ids = np.array(list(chain.from_iterable(rows)))
-            except (TypeError, ValueError):
-                raise _no_groups() from None
+        try:
+            ids, sizes = _from_array(groups) if _is_array(groups) else _from_rows(groups)
+        except (TypeError, ValueError):
+            raise _no_groups() from None
         offsets = np.zeros(sizes.size + 1, dtype=np.int64)
         np.cumsum(sizes, out=offsets[1:])
-        if ids.ndim != 1 or ids.size != offsets[-1]:
+        if ids.shape != (offsets[-1],):
             raise _no_groups()
         return cls(_as_int64(ids), offsets)
 
@@ -105,6 +99,11 @@ class ExplicitGroups(GroupList):
         """The size of every group."""
         return np.diff(self.offsets)
 
+    @property
+    def is_written_out(self) -> bool:
+        """True."""
+        return True
+
     def layout(self) -> None:
         """None: the ids are written out."""
 
@@ -118,7 +117,7 @@ class ExplicitGroups(GroupList):
             return self.to_array().tolist()
         bounds = self.offsets.tolist()
         ids = self.ids.tolist()
-        return [ids[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+        return [ids[start:stop] for start, stop in pairwise(bounds)]
 
     def group_of(self, device: int) -> tuple[int, int] | None:
         """The group a device is in and its place there, both counted from 0; None if it is in no group."""
@@ -145,10 +144,20 @@ class ExplicitGroups(GroupList):
         return self.ids[self.offsets[index] : self.offsets[index + 1]].tolist()
 
 
-def _ids_of(row: Sequence[int] | npt.NDArray[np.integer] | ReplicaGroupMessage) -> Sequence[int]:
-    if isinstance(row, np.ndarray):
-        return row.tolist()
-    return getattr(row, "replica_ids", row)
+def _is_array(groups: GroupsLike) -> TypeGuard[npt.NDArray[np.generic]]:
+    return isinstance(groups, np.ndarray)
+
+
+def _from_array(groups: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.generic], IntArray]:
+    """The ids, and the size of each group, of an array of shape (groups, members)."""
+    number, size = cast("tuple[int, int]", groups.shape)
+    return groups.reshape(-1), np.full(number, size, dtype=np.int64)
+
+
+def _from_rows(groups: GroupsLike) -> tuple[npt.NDArray[np.generic], IntArray]:
+    """The ids, and the size of each group, of groups one by one."""
+    rows = [cast("Sequence[int]", getattr(row, "replica_ids", row)) for row in groups]
+    return np.array(list(chain.from_iterable(rows))), np.array([len(row) for row in rows], dtype=np.int64)
 
 
 def _no_groups() -> CommlensError:

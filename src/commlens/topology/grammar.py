@@ -27,7 +27,7 @@ from commlens.topology.mesh import Mesh
 from commlens.topology.tokens import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from commlens.topology.device_lists import DeviceList
 
@@ -66,10 +66,10 @@ def parse_replica_groups(text: str) -> DeviceList:
         cursor.expect_end()
         return IotaReplicaGroupList.from_tile(tile)
     if not at_mesh(cursor):
-        raise cursor.fail(_GROUPS_EXPECTED)
-    start = cursor.token.start
+        cursor.fail(_GROUPS_EXPECTED)
     mesh = read_mesh(cursor)
     cursor.accept(",")
+    start = cursor.token.start
     axes = read_axes(cursor, mesh)
     cursor.expect_end()
     with _placed(start):
@@ -109,8 +109,8 @@ def parse_axes(text: str, mesh: Mesh) -> tuple[AxisRef, ...]:
         GrammarError: where the text breaks the grammar, or the mesh does not have such axes.
 
     Example:
-        >>> parse_axes("model,data", Mesh({"data": 2, "model": 4}))
-        (AxisRef(name_or_index='model', pre_size=None, size=None), AxisRef(name_or_index='data', pre_size=None, size=None))
+        >>> [str(ref) for ref in parse_axes("model,0:(1)2", Mesh({"data": 4, "model": 4}))]
+        ["'model'", "'data':(1)2"]
     """
     cursor = Cursor(text)
     refs = [_read_ref(cursor, mesh, numbers=True)]
@@ -148,17 +148,15 @@ def read_iota_order(cursor: Cursor) -> tuple[list[int], list[int]]:
     Raises:
         GrammarError: where the text breaks the grammar.
     """
-    if not cursor.at("["):
-        raise cursor.fail("'[' to start the reshape sizes of an iota")
+    start = cursor.token.start
     reshape = cursor.integers("[", "]", "a size")
     if not reshape:
-        raise GrammarError(
-            "expected a size at least in the reshape of an iota, found '[]'", position=cursor.token.start
-        )
+        msg = "expected at least one size in the reshape of an iota, found '[]'"
+        raise GrammarError(msg, position=start)
     if len(reshape) == 1:
         return reshape, [0]
     if not cursor.accept("T"):
-        raise cursor.fail("'T(' and the transposition of an iota with several reshape sizes")
+        cursor.fail("'T(' and the transposition of an iota with several reshape sizes")
     return reshape, cursor.integers("(", ")", "an axis of the transposition")
 
 
@@ -245,7 +243,7 @@ def _read_device_ids(cursor: Cursor) -> _Order:
 
 def _read_order(cursor: Cursor) -> _Order:
     if not cursor.at("("):
-        raise cursor.fail("'(' to start the device ids")
+        cursor.fail("'(' to start the device ids")
     if cursor.following().text != "[":
         return cursor.integers("(", ")", "a device id")
     cursor.take()
@@ -268,7 +266,7 @@ def _read_ref(cursor: Cursor, mesh: Mesh, *, numbers: bool = False) -> AxisRef:
 
 
 @contextmanager
-def _placed(position: int) -> Iterator[None]:
+def _placed(position: int) -> Generator[None]:
     """Give errors about values the place of the text that has them."""
     try:
         yield

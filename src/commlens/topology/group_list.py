@@ -45,6 +45,11 @@ class GroupList(ABC):
     def num_devices(self) -> int:
         """Sum of the sizes of the groups."""
 
+    @property
+    @abstractmethod
+    def is_written_out(self) -> bool:
+        """Whether ids are held one by one, in the groups or in the order of a mesh."""
+
     @abstractmethod
     def layout(self) -> IotaTileAssignment | None:
         """The iota of shape (groups, members) that the spelling stands for, found in the number of axes.
@@ -115,16 +120,19 @@ class GroupList(ABC):
     def same_groups(self, other: GroupList) -> bool:
         """Whether both list the same groups in the same order with the same order of members, however spelt.
 
-        Layouts are compared as layouts, in the number of their axes; ids are looked at only where a list has them
-        written out.
+        Layouts are compared as layouts, in the number of their axes; ids are looked at only where one of the lists
+        holds them one by one, or where both lists are no iota.
         """
+        if self == other:
+            return True
         sizes = (self.num_replica_groups, self.num_devices_per_group)
         if sizes != (other.num_replica_groups, other.num_devices_per_group):
             return False
         if None in sizes and not np.array_equal(self.group_sizes(), other.group_sizes()):
             return False
         mine, theirs = self.layout(), other.layout()
-        if mine is not None and theirs is not None:
+        no_iota = mine is None and theirs is None
+        if not (self.is_written_out or other.is_written_out or no_iota):
             return mine == theirs
         return np.array_equal(self.flattened_replica_groups(), other.flattened_replica_groups())
 

@@ -48,6 +48,11 @@ class LaidOutGroups(GroupList):
         """How many devices there are; each is in one group."""
         return self.positions.num_elements
 
+    @property
+    def is_written_out(self) -> bool:
+        """Whether the order of devices holds ids one by one."""
+        return isinstance(self.order.ids, tuple)
+
     def layout(self) -> IotaTileAssignment | None:
         """The iota of the ids, found in the number of axes; None where the order of devices does not go with them."""
         order = self.order.ids

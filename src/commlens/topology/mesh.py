@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from commlens.topology.iota import IntArray, IotaTileAssignment, check_expandabl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
     from commlens.topology.messages import MeshMessage
 
 _GENERATED_NAME = re.compile(r"axis_[0-9]+")
@@ -61,7 +62,7 @@ class Mesh:
         axes: Mapping[str, int] | Iterable[tuple[str, int]],
         device_ids: DeviceIds = None,
     ) -> None:
-        named = tuple(axes.items() if isinstance(axes, Mapping) else axes)
+        named = tuple(cast("Mapping[str, int]", axes).items() if isinstance(axes, Mapping) else axes)
         sizes = whole_numbers([size for _, size in named], "axis sizes")
         names = [name for name, _ in named]
         _check_axes(names, sizes)
@@ -351,6 +352,9 @@ def _check_axes(names: list[str], sizes: tuple[int, ...]) -> None:
         msg = f"Mesh has duplicate axis names: {', '.join(map(quote, repeated))}; every axis needs its own"
         raise CommlensError(msg)
     for name, size in zip(names, sizes, strict=True):
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            msg = f"the name of a mesh axis must be a string, found {name!r}"
+            raise CommlensError(msg)
         if size < 1:
             msg = f"mesh axis {quote(name)} must have a size of at least 1, found {size}"
             raise CommlensError(msg)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from commlens.errors import CommlensError
+from commlens.errors import CommlensError, GrammarError
 from commlens.topology.faults import Fault, name_ids
+from commlens.topology.id_lists import parse_id_lists
+from commlens.topology.tokens import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,6 +189,37 @@ class SourceTargetPairs:
 
     def __repr__(self) -> str:
         return f"SourceTargetPairs({self._pairs.tolist()})"
+
+
+def parse_source_target_pairs(text: str) -> SourceTargetPairs:
+    """Read ``source_target_pairs`` as HLO text has them.
+
+    Args:
+        text: the list and nothing else; white space and comments may stand between tokens.
+
+    Raises:
+        GrammarError: where the text breaks the grammar, an id does not fit in 64 bits, or an item is no pair.
+
+    Source: ``HloParserImpl`` in xla/hlo/parser/hlo_parser.cc.
+
+    Example:
+        >>> str(parse_source_target_pairs("{ {0,1}, /* back */ {1,0} }"))
+        '{{0,1},{1,0}}'
+    """
+    ids, offsets = parse_id_lists(text)
+    if ids.size == 2 * (offsets.size - 1) and bool((np.diff(offsets) == 2).all()):
+        return SourceTargetPairs(ids.reshape(-1, 2))
+    cursor = Cursor(text)
+    return SourceTargetPairs(cursor.items("{", "}", lambda: _read_pair(cursor)))
+
+
+def _read_pair(cursor: Cursor) -> list[int]:
+    start = cursor.token.start
+    pair = cursor.integers("{", "}", "an id")
+    if len(pair) != 2:
+        msg = f"expected a pair '{{source,target}}', found {len(pair)} ids"
+        raise GrammarError(msg, position=start)
+    return pair
 
 
 def _pair_array(pairs: PairsLike) -> IntArray:

@@ -23,7 +23,8 @@ from commlens.topology.iota import IotaTileAssignment, check_expandable
 from commlens.topology.pairs import SourceTargetPairs
 
 if TYPE_CHECKING:
-    from commlens.topology.device_lists import DeviceList, GroupsLike
+    from commlens.topology.device_lists import DeviceList
+    from commlens.topology.explicit_groups import GroupsLike
     from commlens.topology.iota import IntArray
     from commlens.topology.pairs import PairsLike
 
@@ -172,7 +173,8 @@ def _spread_digits(
     if mode is Mode.CROSS_REPLICA_AND_PARTITION:
         return IotaTileAssignment.from_digits((groups, members * partitions), (*listed, Digit(1, partitions)))
     added = Digit(1, partitions) if mode is Mode.CROSS_REPLICA else Digit(partitions, replicas)
-    halves = ((), listed) if any_group_order else split_inner(listed, members)
+    anywhere = any_group_order or added.size == 1
+    halves = ((), listed) if anywhere else split_inner(listed, members)
     if halves is None:
         return None
     outer, inner = halves

@@ -20,8 +20,9 @@ from commlens.topology.participant_lists import as_device_list, participant_list
 
 if TYPE_CHECKING:
     from commlens.topology.device_assignment import AssignmentArray, DeviceAssignment
-    from commlens.topology.device_lists import DeviceList, GroupsLike
+    from commlens.topology.device_lists import DeviceList
     from commlens.topology.digits import Digit
+    from commlens.topology.explicit_groups import GroupsLike
     from commlens.topology.pairs import PairsLike
 
 _ID_KINDS = {

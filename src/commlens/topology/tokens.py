@@ -1,14 +1,14 @@
 """Tokens of HLO attribute text, and a cursor that reads them with the exact place of every fault.
 
-Source of the semantics: xla/hlo/parser/hlo_lexer.cc. White space and the comments ``/* */`` and ``//`` may stand between
-any two tokens; strings are in single or double quotes with C escapes.
+Source of the semantics: xla/hlo/parser/hlo_lexer.cc. White space and the comments ``/* */`` and ``//`` may stand
+between any two tokens; strings are in single or double quotes with C escapes.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from commlens.errors import GrammarError
 
@@ -96,9 +96,14 @@ class Cursor:
         """The token after the next one; the cursor does not move."""
         return self._scan(self._next.start + len(self._next.text))
 
-    def fail(self, expected: str) -> GrammarError:
-        """The error that something else was expected than the next token."""
-        return GrammarError(f"expected {expected}, found {self._next}", position=self._next.start)
+    def fail(self, expected: str) -> NoReturn:
+        """Say that something else was expected than the next token.
+
+        Raises:
+            GrammarError: always.
+        """
+        msg = f"expected {expected}, found {self._next}"
+        raise GrammarError(msg, position=self._next.start)
 
     def at(self, text: str) -> bool:
         """Whether the next token is this mark or name."""
@@ -130,7 +135,7 @@ class Cursor:
             GrammarError: when something else comes.
         """
         if not self.accept(text):
-            raise self.fail(f"{text!r} {purpose}")
+            self.fail(f"{text!r} {purpose}")
 
     def expect_end(self) -> None:
         """Make sure that nothing is left.
@@ -139,7 +144,7 @@ class Cursor:
             GrammarError: when something is.
         """
         if self._next.kind != _END:
-            raise self.fail("the end of the text")
+            self.fail("the end of the text")
 
     def integer(self, what: str) -> int:
         """Take an integer that fits in 64 bits.
@@ -149,7 +154,7 @@ class Cursor:
         """
         token = self._next
         if token.kind != _INTEGER:
-            raise self.fail(what)
+            self.fail(what)
         number = int(token.text) if len(token.text) < 2 * len(str(INT64_MAX)) else None
         if number is None or not -INT64_MAX - 1 <= number <= INT64_MAX:
             msg = f"expected {what} that fits in 64 bits, found {token.text[:40]}"
@@ -168,7 +173,7 @@ class Cursor:
             self.take()
             return _unescape(token)
         if token.kind != _NAME:
-            raise self.fail(what)
+            self.fail(what)
         return self.take().text
 
     def items(self, opening: str, closing: str, read: Callable[[], Item]) -> list[Item]:
@@ -220,7 +225,7 @@ def _plain_integers(text: str) -> list[int] | None:
         numbers = list(map(int, text.split(",")))
     except ValueError:
         return None
-    return numbers if -INT64_MAX - 1 <= min(numbers) and max(numbers) <= INT64_MAX else None
+    return numbers if min(numbers) >= -INT64_MAX - 1 and max(numbers) <= INT64_MAX else None
 
 
 def _unescape(token: Token) -> str:

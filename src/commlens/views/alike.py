@@ -81,7 +81,6 @@ def alike(rows: Iterable[Row]) -> list[Alike]:
 def kind_of(row: Row) -> Kind:
     """Return what a table says of a row."""
     received = row.wire_bytes_per_device
-    uneven = isinstance(received, list)
     return Kind(
         opcode=row.opcode,
         form=_form(row),
@@ -92,9 +91,14 @@ def kind_of(row: Row) -> Kind:
         shapes=_shapes(row),
         operand_bytes=row.operand_bytes,
         result_bytes=row.result_bytes,
-        received=max(received, default=0) if isinstance(received, list) else received,
-        uneven=uneven,
+        received=_largest(received) if isinstance(received, list) else received,
+        uneven=isinstance(received, list),
     )
+
+
+def _largest(figures: Sequence[float | None]) -> float | None:
+    known = [figure for figure in figures if figure is not None]
+    return max(known, default=0) if len(known) == len(figures) else None
 
 
 def _form(row: Row) -> tuple[str, ...]:

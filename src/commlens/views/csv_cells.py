@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from commlens.views.words import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What makes a spreadsheet take a cell for a formula, full-width forms included (OWASP, "CSV Injection")."""
 
 
@@ -58,7 +59,7 @@ def _text(value: object) -> str:
             return "true" if value else "false"
         case str():
             return value
-        case dict():
+        case Mapping():
             return _joined_mapping(value)
         case list() | tuple():
             return _joined(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from commlens.views.alike import SHOWN, Alike, alike
+from commlens.views.alike import SHOWN, Alike, Kind, alike
 from commlens.views.columns import Column, Table, laid_out
 from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, line, styled, wrapped
 from commlens.views.totals_table import size_cell, totals_lines
@@ -63,15 +63,20 @@ def module_lines(report: Report, width: int | None) -> Iterator[Line]:
 
 
 def _heading(report: Report, groups: Sequence[Alike], width: int | None) -> Iterator[Line]:
-    yield line(styled(cut(report.name, SHOWN), BOLD), "  ", styled(report.path, DIM))
-    different = f", {len(groups):,} different" if len(groups) < len(report.collectives) else ""
-    facts = (
+    yield line(styled(cut(report.module.name, SHOWN), BOLD), "  ", styled(report.module.path, DIM))
+    *facts, last = facts_of(report, groups)
+    yield from wrapped([*(Span(fact + ",") for fact in facts), Span(last)], width)
+
+
+def facts_of(report: Report, groups: Sequence[Alike]) -> list[str]:
+    """Return what there is to say of a module as a whole, in a few words each."""
+    different = f" ({len(groups):,} different)" if len(groups) < len(report.collectives) else ""
+    return [
         counted(len(report.collectives), "collective") + different if groups else _no_collectives(report),
         _counts(report),
-        "no mesh named" if report.mesh is None else f"mesh {printable(str(report.mesh))}",
-        report.format,
-    )
-    yield from wrapped([*(Span(fact + ",") for fact in facts[:-1]), Span(facts[-1])], width)
+        "no mesh named" if report.mesh is None else cut(printable(str(report.mesh)), SHOWN),
+        report.module.format,
+    ]
 
 
 def _no_collectives(report: Report) -> str:
@@ -80,7 +85,7 @@ def _no_collectives(report: Report) -> str:
 
 
 def _counts(report: Report) -> str:
-    replicas, partitions = report.replica_count, report.num_partitions
+    replicas, partitions = report.module.replica_count, report.module.num_partitions
     if replicas is None or partitions is None:
         return "replica and partition counts not stated"
     return f"{counted(replicas, 'replica')} x {counted(partitions, 'partition')}"
@@ -89,12 +94,21 @@ def _counts(report: Report) -> str:
 def best_table(groups: Sequence[Alike], width: int | None) -> Table:
     """Return the most telling table of rows that fits: exact bytes, rounded ones, or two lines to a row."""
     for full in (True, False):
-        table = Table(_WIDE, [_wide_row(group, full=full) for group in groups])
+        table = wide_table(groups, full=full)
         if width is None or table.least_width() <= width:
             return table
-    return Table(
-        _NARROW, [_narrow_row(group) for group in groups], [list(_detail_lines(group, width)) for group in groups]
-    )
+    details = [list(_detail_lines(group, width)) for group in groups]
+    return Table(_NARROW, [_narrow_row(group) for group in groups], details)
+
+
+def wide_table(groups: Sequence[Alike], *, full: bool) -> Table:
+    """Return the table with one line to a row.
+
+    Args:
+        groups: the rows.
+        full: whether exact bytes stand beside the rounded ones.
+    """
+    return Table(_WIDE, [_wide_row(group, full=full) for group in groups])
 
 
 def _wide_row(group: Alike, *, full: bool) -> list[Span]:
@@ -168,29 +182,36 @@ def _places(group: Alike) -> list[str]:
 
 def _notes(report: Report, groups: Sequence[Alike], width: int | None) -> Iterator[Line]:
     """Yield what a reader has to know of the words and the gaps, as far as they occur."""
-    notes = [styled(text, style) for text, style in _note_texts(report, groups)]
+    notes = [styled(text, style) for text, style in notes_of(report, groups)]
     if notes:
         yield BLANK
     for note in notes:
         yield from wrapped([Span(word, note.style) for word in note.text.split()], width)
 
 
-def _note_texts(report: Report, groups: Sequence[Alike]) -> Iterator[tuple[str, str]]:
+def notes_of(report: Report, groups: Sequence[Alike]) -> Iterator[tuple[str, str]]:
+    """Yield the notes below a report, each with its style."""
     if report.unread:
         what = counted(len(report.unread), "thing that may communicate", "things that may communicate")
-        yield f"{what} could not be read and is in no figure here; warnings and the JSON form say what and why.", WARNING
-    if not groups:
-        return
-    yield "in, out: bytes of a device's operands and results; received: what a device receives on a ring; each per run.", DIM
-    kinds = [group.kind for group in groups]
-    if any(group.runs is None for group in groups):
-        yield "runs ?: a loop on the way has no known trip count, so that totals are lower bounds.", DIM
+        yield f"{what} could not be read, so that every count is a lower bound; the warnings say why.", WARNING
+    if groups:
+        kinds = [group.kind for group in groups]
+        yield (
+            "in, out: bytes of a device's operands and results; received: what it receives on a ring; each per run.",
+            DIM,
+        )
+        if any(group.runs is None for group in groups):
+            yield "runs ?: a loop on the way has no known trip count, so that totals are lower bounds.", DIM
+        yield from ((note, DIM) for note in _axes_notes(report, kinds))
+
+
+def _axes_notes(report: Report, kinds: Sequence[Kind]) -> Iterator[str]:
     if any(kind.axes == UNKNOWN for kind in kinds):
-        yield _why_no_axes(report), DIM
+        yield _why_no_axes(report)
     if any(kind.axes.startswith("(") for kind in kinds):
-        yield "axes in parentheses are those of the row's own mesh; they count under ? in the totals.", DIM
+        yield "axes in parentheses are those of the row's own mesh; they count under ? in the totals."
     if any("ids as written" in kind.form for kind in kinds):
-        yield "ids as written: nobody states the counts; give --replicas and --partitions to know the devices.", DIM
+        yield "ids as written: nobody states the counts; give --replicas and --partitions to know the devices."
 
 
 def _why_no_axes(report: Report) -> str:

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
     from commlens.analysis import Total, Totals
 
+TITLES: Final = ("along axes", "by opcode")
+
 _SHOWN_KEY: Final = 40
 
 
 def totals_lines(totals: Totals, width: int | None) -> Iterator[Line]:
     """Yield the totals by axes and by opcode, each as a table with its title."""
-    for title, entries in (("along axes", totals.by_axes), ("by opcode", totals.by_opcode)):
+    for title, entries in zip(TITLES, (totals.by_axes, totals.by_opcode), strict=True):
         if entries:
             yield BLANK
             yield line(styled(f"total {title}, in one run of the entry computation", BOLD))

@@ -7,6 +7,7 @@ Names, paths and attributes in a module come from strangers. Everything that rea
 from __future__ import annotations
 
 import unicodedata
+from decimal import Decimal
 from typing import Final, Literal
 
 UNKNOWN: Final = "?"
@@ -98,7 +99,7 @@ def byte_size(number: float) -> str:
     if round(whole / 1024**power) >= 1024:  # 1023.9 KiB would read 1024 KiB
         power += 1
     if power >= len(_UNITS):
-        return f"{_power_of_ten(whole)} B"
+        return f"{Decimal(whole):.2e} B".replace("e+", "e")
     return f"{_three_digits(whole / 1024**power)} {_UNITS[power]}"
 
 
@@ -106,12 +107,6 @@ def _three_digits(value: float) -> str:
     decimals = 0 if value >= 100 else 1 if value >= 10 else 2
     text = f"{value:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _power_of_ten(whole: int) -> str:
-    power = whole.bit_length() * 30103 // 100000  # log10(2), so one too large at most
-    power -= 10**power > whole
-    return f"{whole * 100 // 10**power / 100:.2f}e{power}"
 
 
 def exact(number: float) -> str:

@@ -10,17 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commlens.hlo.model import UnreadableError
-from commlens.topology import AxisRef, CollectiveDeviceList, IotaReplicaGroupList, Mesh, MeshAxesReplicaGroupList
+from commlens.topology import CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
-        AxisRefProto,
-        HloInstructionProto,
-        IotaReplicaGroupListProto,
-        MeshAxesReplicaGroupListProto,
-    )
+    from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionProto
     from commlens.topology import DeviceList
 
 
@@ -44,34 +39,15 @@ def replica_groups_of(message: HloInstructionProto) -> DeviceList:
 def _replica_groups(message: HloInstructionProto) -> DeviceList:
     stated = message.WhichOneof("replica_group_list")
     if stated == "iota_collective_device_list":
-        return _iota(message.iota_collective_device_list)
+        return IotaReplicaGroupList.from_proto(message.iota_collective_device_list)
     if stated == "mesh_axes_replica_group_list":
-        return _mesh_axes(message.mesh_axes_replica_group_list)
+        return MeshAxesReplicaGroupList.from_proto(message.mesh_axes_replica_group_list)
     if not message.replica_groups and message.collective_device_list.HasField("iota_replica_group_list"):
-        return _iota(message.collective_device_list.iota_replica_group_list)
+        return IotaReplicaGroupList.from_proto(message.collective_device_list.iota_replica_group_list)
     groups = message.replica_groups or message.collective_device_list.replica_groups
     if groups:
-        return CollectiveDeviceList([list(group.replica_ids) for group in groups])
+        return CollectiveDeviceList(groups)
     return CollectiveDeviceList(_groups_by_number(message.replica_group_ids) if message.replica_group_ids else None)
-
-
-def _iota(message: IotaReplicaGroupListProto) -> IotaReplicaGroupList:
-    return IotaReplicaGroupList(
-        message.num_replica_groups,
-        message.num_devices_per_group,
-        tuple(message.iota_reshape_dims),
-        tuple(message.iota_transpose_perm),
-    )
-
-
-def _mesh_axes(message: MeshAxesReplicaGroupListProto) -> MeshAxesReplicaGroupList:
-    return MeshAxesReplicaGroupList(Mesh.from_proto(message.mesh), [_axis(axis) for axis in message.axes])
-
-
-def _axis(message: AxisRefProto) -> AxisRef:
-    if not message.HasField("sub_axis_info"):
-        return AxisRef(message.mesh_axis_index)
-    return AxisRef(message.mesh_axis_index, message.sub_axis_info.pre_size, message.sub_axis_info.size)
 
 
 def _groups_by_number(numbers: Iterable[int]) -> list[list[int]]:

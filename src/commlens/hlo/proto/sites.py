@@ -16,7 +16,7 @@ from commlens.hlo.proto.computation import UNKNOWN_ID
 from commlens.hlo.proto.decoding import decode
 from commlens.hlo.proto.instruction import ProtoInstruction
 from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, opcode_of
-from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloCollectiveOutline, HloInstructionOutline
+from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloCollectiveOutline
 from commlens.hlo.signature import InstructionSite
 
 if TYPE_CHECKING:
@@ -56,29 +56,27 @@ class SiteReader:
         items: list[tuple[int, Site | Instruction]] = []
         for position, data in found:
             opcode = opcode_of(data)
+            instruction = ProtoInstruction(computation, position)
             if opcode in STARTS_AND_PLAIN:
-                items.append(self._collective(computation, position, data))
+                items.append(self._collective(instruction, data))
             elif opcode is None:
-                items.append((UNKNOWN_ID, ProtoInstruction(computation, position)))
-            elif _must_be_looked_into(opcode, data):
-                items.append((decode(HloInstructionOutline, data).id, ProtoInstruction(computation, position)))
+                items.append((UNKNOWN_ID, instruction))
+            elif _must_be_looked_into(opcode, instruction, data):
+                items.append((instruction.message.id, instruction))
         return computation.in_row_order(items)
 
-    def _collective(self, computation: ProtoComputation, position: int, data: bytes) -> tuple[int, Site | Instruction]:
-        instruction = ProtoInstruction(computation, position)
+    def _collective(self, instruction: ProtoInstruction, data: bytes) -> tuple[int, Site | Instruction]:
         try:
             outline = decode(HloCollectiveOutline, data)
         except UnreadableError:
             return UNKNOWN_ID, instruction
         number = outline.id
         try:
-            return number, self._site(computation, instruction, outline)
+            return number, self._site(instruction, outline)
         except UnreadableError:
             return number, instruction
 
-    def _site(
-        self, computation: ProtoComputation, instruction: ProtoInstruction, outline: HloCollectiveOutline
-    ) -> InstructionSite:
+    def _site(self, instruction: ProtoInstruction, outline: HloCollectiveOutline) -> InstructionSite:
         """Read a collective.
 
         Raises:
@@ -87,7 +85,7 @@ class SiteReader:
         if outline.all_reduce_id > 0:
             return InstructionSite(instruction, signature_of(instruction), instruction.channel_id)
         channel = outline.channel_id
-        shapes = _operand_shapes(computation, instruction.position, outline)
+        shapes = _operand_shapes(instruction, outline)
         for name in _VARYING:
             outline.ClearField(name)
         key = (outline.SerializeToString(), channel > 0, *shapes)
@@ -97,16 +95,17 @@ class SiteReader:
         return InstructionSite(instruction, signature, channel if channel > 0 else None)
 
 
-def _operand_shapes(computation: ProtoComputation, position: int, outline: HloCollectiveOutline) -> list[bytes]:
+def _operand_shapes(instruction: ProtoInstruction, outline: HloCollectiveOutline) -> list[bytes]:
     """Return the encoded shapes of the operands; none for one that is not defined."""
-    found = (computation.outline_of(number, position, outline.id) for number in outline.operand_ids)
+    computation, position, number = instruction.computation, instruction.position, outline.id
+    found = (computation.outline_of(operand, position, number) for operand in outline.operand_ids)
     return [b"" if each is None else each[1].shape for each in found]
 
 
-def _must_be_looked_into(opcode: str, data: bytes) -> bool:
+def _must_be_looked_into(opcode: str, instruction: ProtoInstruction, data: bytes) -> bool:
     """Whether an instruction that is no plain collective may communicate all the same."""
     if opcode == "fusion":
         return _CUSTOM_FUSION in data
     if opcode == "custom-call":
-        return any(custom_call_opcode(target) is not None for target in _targets(data))
+        return custom_call_opcode(instruction.raw_attribute("custom_call_target") or "") is not None
     return opcode == "async-start"

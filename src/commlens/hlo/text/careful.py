@@ -34,6 +34,7 @@ _TOKEN = re.compile(
 _LONGEST_HEADER = 200
 """Lines over which the parameters of a computation may be spread."""
 _RESULT = re.compile(rb"\s*->\s*")
+_SHAPE = re.compile(rb"\s+(?:\(|[a-z][a-z0-9]*\[)")
 _BODY = re.compile(rb"\s*\{")
 _HEADER_END = re.compile(SKIPPED.pattern + rb"|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<line>\n)", re.DOTALL)
 
@@ -79,13 +80,13 @@ def next_item(text: bytes, position: int) -> Item | None:
             return Item("header", match.start(), match.start(), _header_end(text, match.end()))
         if match["loose"]:
             start = match.start() + len(match[0]) - len(match[0].lstrip())
-            starts, end, _ = _instructions(text, start)
+            starts, end, _ = find_instructions(text, start)
             return Item("loose", start, start, end, starts)
         if not (match["name"] or match["entry"]):
             continue
         body = _body_of(text, match.end() - 1)
         if body is not None:
-            starts, end, closed = _instructions(text, body)
+            starts, end, closed = find_instructions(text, body)
             return Item("computation", match.start(), body, end, starts, closed)
     return None
 
@@ -128,8 +129,12 @@ def _header_end(text: bytes, position: int) -> int:
     return len(text)
 
 
-def _instructions(text: bytes, position: int) -> tuple[tuple[int, ...], int, bool]:
+def find_instructions(text: bytes, position: int) -> tuple[tuple[int, ...], int, bool]:
     """Find the instructions of a body.
+
+    Args:
+        text: the whole file.
+        position: offset behind the body's opening brace.
 
     Returns:
         Where they start; where the body ends (its ``}``, the start of another item, or the end of the text); and
@@ -150,12 +155,20 @@ def _instructions(text: bytes, position: int) -> tuple[tuple[int, ...], int, boo
             if _starts_item(text, token.end()):
                 return tuple(starts), token.end(), False
         elif kind == "defines":
-            if depth == 0:
-                starts.append(token.start() if root is None else root)
+            start = token.start() if root is None else root
+            if depth == 0 or _recovers(text, start, token.end()):
+                starts.append(start)
+                depth = 0
             root = None
         elif kind == "word":
             root = token.start() if token["word"] == b"ROOT" else None
     return tuple(starts), len(text), False
+
+
+def _recovers(text: bytes, start: int, behind: int) -> bool:
+    """Whether an instruction must start here although a bracket is open: ``name = shape`` first on its line."""
+    first = not text[text.rfind(b"\n", 0, start) + 1 : start].strip()
+    return first and _SHAPE.match(text, behind) is not None
 
 
 def _starts_item(text: bytes, position: int) -> bool:

@@ -55,6 +55,16 @@ def closing(text: bytes, opened: int, end: int = sys.maxsize) -> int | None:
     return None
 
 
+def depth_of(text: bytes, start: int, end: int) -> int:
+    """Return how many brackets that open in a range are not closed in it.
+
+    Example:
+        >>> depth_of(b"metadata={op_name=1", 0, 19)
+        1
+    """
+    return sum(bool(token["open"]) - bool(token["close"]) for token in _BRACKET.finditer(text, start, end))
+
+
 def split_list(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the spans between the commas of a list that stand outside brackets, strings and comments.
 

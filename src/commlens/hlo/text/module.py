@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from commlens.hlo.model import Call, Module, Unread
+from commlens.hlo.text.careful import find_instructions
 from commlens.hlo.text.computation import TextComputation
 from commlens.hlo.text.frames import StackFrames, read_frames
 from commlens.hlo.text.index import Index, make_index
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.lexis import NAME, as_text, blank_comments
 from commlens.hlo.text.line import parse_attributes
-from commlens.hlo.text.sites import COMMUNICATES, LineReader, is_caller, must_be_looked_into
+from commlens.hlo.text.sites import COMMUNICATES, IrregularLineError, LineReader, is_caller, must_be_looked_into
 from commlens.hlo.text.values import read_integer, read_map
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class TextModule(Module):
         self._last = last
         self._header = header
         self._made: dict[int, TextComputation] = {}
+        self._irregular = dict(index.irregular)
         self.replica_count, self.num_partitions = self._counts(replicas, partitions)
 
     def _counts(self, replicas: int | None, partitions: int | None) -> tuple[int | None, int | None]:
@@ -169,7 +171,7 @@ class TextModule(Module):
                 int(index.opened[number]),
                 int(index.bodies[number]),
                 int(index.ends[number]),
-                index.irregular.get(number),
+                self._irregular.get(number),
                 loose=number in index.loose,
             )
         return made
@@ -246,19 +248,30 @@ class TextModule(Module):
         index = self._index
         low, high = np.searchsorted(index.hits, (index.opened[self._first], index.ends[self._last - 1])).tolist()
         numbers = np.searchsorted(index.opened, index.hits[low:high]) - 1
-        columns = (index.hits, index.hit_lines, index.hit_ends, index.hit_numbers)
-        last_line = -1
-        for number, paren, start, end, line in zip(
-            numbers.tolist(), *(column[low:high].tolist() for column in columns), strict=True
-        ):
-            if start != last_line:
-                read = reader.read(self._computation(number), paren, start, end, line)
-                if read is not None:
-                    last_line = start
-                    yield number, read
-        for number in sorted(index.irregular):
+        borders = [low, *(np.flatnonzero(np.diff(numbers)) + (low + 1)).tolist(), high]
+        for start, stop in pairwise(borders):
+            if start < stop:
+                number = int(numbers[start - low])
+                try:
+                    yield from [(number, read) for read in self._read_printed(reader, number, start, stop)]
+                except IrregularLineError:
+                    self._irregular[number] = find_instructions(self.text, int(index.bodies[number]))[0]
+                    self._made.pop(number, None)
+        for number in sorted(self._irregular):
             if self._first <= number < self._last:
                 yield from self._read_irregular(reader, number)
+
+    def _read_printed(
+        self, reader: LineReader, number: int, start: int, stop: int
+    ) -> Iterator[tuple[bytes, Site | TextInstruction]]:
+        """Yield what stands on the printed lines of one computation, given which hits are its."""
+        index, computation = self._index, self._computation(number)
+        columns = (index.hits, index.hit_lines, index.hit_ends, index.hit_numbers)
+        last_line = -1
+        for paren, line_start, end, line in zip(*(column[start:stop].tolist() for column in columns), strict=True):
+            if line_start != last_line:
+                last_line = line_start
+                yield reader.read(computation, paren, line_start, end, line)
 
     def _read_irregular(
         self, reader: LineReader, number: int
@@ -306,7 +319,7 @@ class TextModule(Module):
             yield TextInstruction(
                 self._computation(number), text.rfind(b"\n", 0, position) + 1, len(text) if end < 0 else end
             )
-        for number in sorted(index.irregular):
+        for number in sorted(self._irregular):
             if self._first <= number < self._last:
                 for instruction in self._computation(number).instructions:
                     if _FUSION.search(text, instruction.start, instruction.end):

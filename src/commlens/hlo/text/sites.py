@@ -18,7 +18,7 @@ from commlens.hlo.model import UnreadableError
 from commlens.hlo.opcodes import CALLERS
 from commlens.hlo.signature import InstructionSite, Site
 from commlens.hlo.text.instruction import TextInstruction, source_of
-from commlens.hlo.text.lexis import as_text, closing
+from commlens.hlo.text.lexis import as_text, closing, depth_of
 from commlens.hlo.text.line import shape_end
 from commlens.hlo.text.values import read_metadata
 
@@ -37,6 +37,14 @@ COMMUNICATES: Final = re.compile(
     rb"|cross-replica-sum)(?:-start)?\s*\(|\b(?:send|recv|async-start|custom-call)\s*\("
 )
 """Whether a line must be looked at; the opcode decides."""
+
+
+_GOES_ON: Final = frozenset(b",=({[")
+"""Last bytes of a line that has not come to its end."""
+
+
+class IrregularLineError(Exception):
+    """A line in a computation that seemed regular is not one whole instruction."""
 
 
 class TextSite(Site):
@@ -115,7 +123,7 @@ class LineReader:
 
     def read(
         self, computation: TextComputation, paren: int, start: int, end: int, number: int
-    ) -> tuple[bytes, Site | TextInstruction] | None:
+    ) -> tuple[bytes, Site | TextInstruction]:
         """Read the printed line on which an opcode of interest seems to stand.
 
         Args:
@@ -126,20 +134,25 @@ class LineReader:
             number: its number, counted from 1.
 
         Returns:
-            The opcode, and a site where the line could be read; None where the opcode is not what the line is about.
+            The opcode, and a site where the line could be read.
+
+        Raises:
+            IrregularLineError: the line is only a part of an instruction.
         """
         text = computation.text
+        if text[end - 1] in _GOES_ON:
+            raise IrregularLineError
         equals = text.find(b" = ", start, paren)
         blank = text.rfind(b" ", start, paren)
         shape = text[equals + 3 : blank]
         if equals < 0 or blank <= equals or (shape not in self.shapes and not self._is_shape(shape)):
-            return self.read_in_full(computation, start, end)
+            return self._read_whole(computation, start, end)
         opcode = text[blank + 1 : paren]
         if not is_collective(as_text(opcode)):
             return opcode, TextInstruction(computation, start, end)
         spelling = self._spelling(computation, (shape, opcode), paren, start, end)
         if spelling is None:
-            return self.read_in_full(computation, start, end)
+            return self._read_whole(computation, start, end)
         key, channel_id = spelling
         signature = self.signatures.get(key)
         if signature is None:
@@ -149,6 +162,13 @@ class LineReader:
             except UnreadableError:
                 return opcode, instruction
         return opcode, TextSite(computation, start, end, number, signature, channel_id)
+
+    def _read_whole(self, computation: TextComputation, start: int, end: int) -> tuple[bytes, Site | TextInstruction]:
+        """Take a line apart that must be one whole instruction."""
+        read = self.read_in_full(computation, start, end)
+        if read is None or not read[0] or depth_of(computation.text, start, end):
+            raise IrregularLineError
+        return read
 
     def _is_shape(self, shape: bytes) -> bool:
         try:
@@ -169,7 +189,7 @@ class LineReader:
         if close < 0 or b"(" in operands:
             return None
         tail = _without_metadata(text[close + 1 : end])
-        if tail is None:
+        if tail is None or b"all_reduce_id" in tail:
             return None
         cut = _without(tail, b", channel_id=")
         reduced = None if cut is None else _without(cut[0], b", to_apply=")

@@ -1,0 +1,133 @@
+"""The report of one module: a row for everything that communicates, and totals."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from commlens.analysis.figures import Survey
+from commlens.analysis.meshes import as_mesh, mesh_as_json, module_mesh
+from commlens.analysis.participation import Counts
+from commlens.analysis.row import Row
+from commlens.analysis.totals import totals_of
+from commlens.hlo import Unread, discover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commlens.analysis.meshes import MeshLike
+    from commlens.analysis.totals import Totals
+    from commlens.hlo import Discovery, Module
+    from commlens.topology import Mesh
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """What a module communicates.
+
+    Attributes:
+        module: the module.
+        mesh: the mesh that names axes; None where none is known.
+        collectives: the rows, computation by computation.
+        totals: their sums by opcode and by axes.
+        unread: what may communicate and could not be read.
+    """
+
+    module: Module
+    mesh: Mesh | None
+    collectives: tuple[Row, ...]
+    totals: Totals
+    unread: tuple[Unread, ...]
+
+    def as_dict(self, *, full: bool | None = None) -> dict[str, object]:
+        """Return the report in its JSON form.
+
+        Args:
+            full: whether ids are listed up to the high limit; None: as the report was asked.
+
+        Returns:
+            The keys of a module in ``commlens report --format json``. Rows share parts: treat them as read-only.
+        """
+        module = self.module
+        return {
+            "path": module.path,
+            "name": module.name,
+            "format": module.format,
+            "replica_count": module.replica_count,
+            "num_partitions": module.num_partitions,
+            "mesh": None if self.mesh is None else mesh_as_json(self.mesh),
+            "collectives": [row.as_dict(full=full) for row in self.collectives],
+            "totals": self.totals.as_dict(),
+            "unread": [{each.name: getattr(item, each.name) for each in fields(Unread)} for item in self.unread],
+        }
+
+    def __repr__(self) -> str:
+        """Return a short form for people."""
+        return f"<report of {self.module.name}: {len(self.collectives)} collectives, {len(self.unread)} unread>"
+
+
+def report(module: Module, mesh: MeshLike | None = None, *, full: bool = False) -> Report:
+    """List everything in a module that communicates, with who takes part, along which axes, how much and how often.
+
+    Args:
+        module: the module.
+        mesh: the mesh that names axes: a :class:`~commlens.topology.Mesh`, sizes by name, or a text such as
+            ``"data=2,model=4"``. Without one the module's own is taken: the only mesh in its header, else the only one
+            that its collectives name.
+        full: whether rows list ids up to the high limit (:data:`~commlens.analysis.limits.FULL_LIMIT`).
+
+    Returns:
+        The report.
+
+    Raises:
+        CommlensError: ``mesh`` is no mesh. Faults of the module are no errors: they are listed in ``unread``.
+
+    Example:
+        >>> from commlens.hlo import load
+        >>> module = load('''HloModule m, num_partitions=8
+        ... ENTRY e {
+        ...   p = f32[16] parameter(0)
+        ...   ROOT g = f32[64] all-gather(p), channel_id=1, replica_groups=[2,4]<=[8], dimensions={0}, use_global_device_ids=true
+        ... }''')
+        >>> (row,) = report(module, "data=2,model=4").collectives
+        >>> row.name, row.axes, row.result_bytes, row.wire_bytes_per_device, row.trip_count
+        ('g', ['model'], 256, 192, 1)
+    """
+    given = None if mesh is None else as_mesh(mesh)
+    with _collector_off():
+        found = discover(module)
+        signatures = dict.fromkeys([site.signature for site in found.sites])
+        chosen = given or module_mesh(module.mesh, (signature.groups for signature in signatures))
+        survey = Survey(Counts.of(module.replica_count, module.num_partitions), chosen)
+        rows = _rows(found, survey, full=full)
+        return Report(module, chosen, rows, totals_of(rows), found.unread)
+
+
+def _rows(found: Discovery, survey: Survey, *, full: bool) -> tuple[Row, ...]:
+    """Make the rows; what they share is looked up once per signature and once per run of sites in one computation."""
+    rows: list[Row] = []
+    graph = found.call_graph
+    computation: str | None = None
+    executions: int | None = None
+    conditionals: tuple[str, ...] = ()
+    for site in found.sites:
+        if site.computation_name != computation:
+            computation = site.computation_name
+            executions = graph.executions(computation)
+            conditionals = graph.conditionals(computation)
+        rows.append(Row(site, survey.figures_of(site.signature), executions, conditionals, full=full))
+    return tuple(rows)
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Keep Python's collector of cycles from walking over a hundred thousand new objects again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

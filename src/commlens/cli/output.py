@@ -1,0 +1,95 @@
+"""Where an answer goes: standard output or a file, as text or in colours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from commlens.views import paint, plain_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from commlens.views import View
+
+FORMATS: Final = ("table", "json", "csv", "markdown")
+
+_PIPED_WIDTH: Final = 120
+"""Columns where nobody says how wide it may be: the output goes into a file or a pipe."""
+
+_ASCII_WALLS: Final = str.maketrans("─│┌┐└┘├┤┬┴┼…·", "-|+++++++++~.")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How and where to show an answer.
+
+    Attributes:
+        form: one of :data:`FORMATS`.
+        path: the file to write, None for standard output.
+    """
+
+    form: str
+    path: Path | None
+
+    def show(self, view: View) -> None:
+        """Show an answer.
+
+        Raises:
+            OSError: the file cannot be written; an older one is left as it was.
+        """
+        if self.path is not None:
+            from commlens.hlo import write_atomically
+
+            write_atomically(self.path, "".join(self._pieces(view)).encode("utf-8", "backslashreplace"))
+            return
+        try:
+            self._print(view)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _forget_standard_output()
+
+    def _print(self, view: View) -> None:
+        if self.form == "table" and sys.stdout.isatty():
+            paint(view.table(shutil.get_terminal_size().columns), sys.stdout)
+            return
+        for piece in self._pieces(view):
+            sys.stdout.write(encodable(piece, sys.stdout.encoding))
+
+    def _pieces(self, view: View) -> Iterator[str]:
+        match self.form:
+            case "json":
+                return view.json()
+            case "csv":
+                return view.csv()
+            case "markdown":
+                return view.markdown()
+            case _:
+                return plain_text(view.table(shutil.get_terminal_size((_PIPED_WIDTH, 0)).columns))
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    r"""Return a text that an encoding can hold: drawings in ASCII, other characters as escapes where it must be.
+
+    Example:
+        >>> encodable("┌─┐ é", "utf-8"), encodable("┌─┐ é", "latin-1"), encodable("é", "ascii")
+        ('┌─┐ é', '+-+ é', '\\xe9')
+    """
+    if text.isascii() or encoding is None or encoding.lower().replace("-", "") == "utf8":
+        return text
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII_WALLS).encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
+def _forget_standard_output() -> None:
+    """Let the interpreter flush into nothing when it ends: the reader of the pipe has gone."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)

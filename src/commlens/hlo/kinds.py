@@ -1,0 +1,72 @@
+"""What kind of content holds a module, told from the content alone; names of files lie."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+Kind = Literal["text", "binary", "text form", "unknown"]
+
+_LOOKED_AT: Final = 4096
+_NOT_IN_TEXT: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_HLO: Final = re.compile(rb"\bHloModule\b|=\s{0,80}\({0,8}[a-z][a-z0-9]{0,16}\[")
+_EXCERPT: Final = 16
+
+
+def kind_of(data: bytes) -> Kind:
+    """Say what a content is, as far as its bytes show.
+
+    Binary protos are full of control characters from their first field on; text has none, unless a string in it does.
+
+    Args:
+        data: the whole content, uncompressed.
+
+    Returns:
+        ``"text"`` for what has the marks of HLO text, ``"text form"`` for the text form of a proto with instructions,
+        ``"binary"`` for what may be a binary proto, ``"unknown"`` for other text.
+
+    Example:
+        >>> kind_of(b"HloModule m"), kind_of(b"x = f32[8] negate(y)"), kind_of(b"Dear diary,")
+        ('text', 'text', 'unknown')
+        >>> kind_of(bytes((10, 1)) + b"m" + bytes((18, 0)))
+        'binary'
+    """
+    if _NOT_IN_TEXT.search(data, 0, _LOOKED_AT) is not None:
+        return "binary"
+    if _may_be_text_form(data):
+        return "text form"
+    return "text" if looks_like_hlo(data) else "unknown"
+
+
+def looks_like_hlo(data: bytes) -> bool:
+    """Whether the marks of HLO text occur: the word HloModule, or an equals sign with a shape behind it."""
+    return _HLO.search(data) is not None
+
+
+_BLANK: Final = re.compile(rb"(?:[ \t\r\n]|#[^\n]*(?:\n|\Z))*")
+_FIELD: Final = re.compile(rb"[A-Za-z_]\w*[ \t]{0,8}(?::|\{|<)")
+_INSTRUCTIONS: Final = re.compile(rb"\binstructions[ \t]{0,8}:?[ \t]{0,8}[{<]")
+
+
+def _may_be_text_form(data: bytes) -> bool:
+    """Whether a text starts with a field of a proto's text form and has instructions in it.
+
+    Example:
+        >>> _may_be_text_form(b'# a comment\\nhlo_module { computations { instructions { opcode: "add" } } }')
+        True
+        >>> _may_be_text_form(b"e {\\n  x = f32[] parameter(0)\\n}")
+        False
+    """
+    blank = _BLANK.match(data)
+    start = 0 if blank is None else blank.end()
+    return _FIELD.match(data, start) is not None and _INSTRUCTIONS.search(data, start) is not None
+
+
+def excerpt(data: bytes) -> str:
+    """Return the first bytes of a content for a message.
+
+    Example:
+        >>> excerpt(b"\\x7fELF\\x02\\x01")
+        "'\\\\x7fELF\\\\x02\\\\x01'"
+    """
+    return repr(data[:_EXCERPT])[1:]

@@ -1,0 +1,250 @@
+"""A module of a proto."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from commlens.hlo.model import Call, Module, Unread, UnreadableError
+from commlens.hlo.proto.computation import ProtoComputation
+from commlens.hlo.proto.decoding import as_text, attributes_of, decode
+from commlens.hlo.proto.instruction import ProtoInstruction
+from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, notable, opcode_of
+from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
+    DeviceAssignmentProto,
+    HloInstructionOutline,
+    HloScheduleProto,
+    StackFrameIndexProto,
+)
+from commlens.hlo.proto.sites import SiteReader
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from commlens.hlo.model import Computation, Instruction
+    from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloModuleConfigProto, HloModuleOutline
+    from commlens.hlo.signature import Site
+
+
+class ProtoModule(Module):
+    """One module of a binary proto or of a proto's text form.
+
+    Args:
+        source: the content it was found in.
+        outline: the module's outline.
+        config: the configuration stored beside it, where there is one.
+        path: what to call the file in messages.
+        replicas: replica count stated by the user.
+        partitions: partition count stated by the user.
+
+    Raises:
+        UnreadableError: the device assignment is damaged.
+    """
+
+    format = "proto"
+
+    def __init__(
+        self,
+        source: bytes,
+        outline: HloModuleOutline,
+        config: HloModuleConfigProto | None,
+        path: str,
+        replicas: int | None,
+        partitions: int | None,
+    ) -> None:
+        self.source = source
+        self.outline = outline
+        self.path = path
+        self._made: dict[int, ProtoComputation] = {}
+        self.replica_count, self.num_partitions = _counts(outline, config, replicas, partitions)
+
+    @property
+    def name(self) -> str:
+        """The module's name."""
+        return as_text(self.outline.name)
+
+    @cached_property
+    def frontend_attributes(self) -> Mapping[str, str]:
+        """The module's own frontend attributes."""
+        return attributes_of(self.outline.frontend_attributes)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the computations in file order; a repeated one is told apart by a number, as XLA does it."""
+        found: dict[str, int] = {}
+        for computation in self.outline.computations:
+            name = unique = as_text(computation.name)
+            while unique in found:
+                found[name] += 1
+                unique = f"{name}.{found[name]}"
+            found[unique] = 0
+        return tuple(found)
+
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    @cached_property
+    def _by_id(self) -> dict[int, int]:
+        """Positions of the computations by id, the first of several."""
+        computations = enumerate(self.outline.computations)
+        return {computation.id: number for number, computation in reversed(list(computations))}
+
+    def _computation(self, number: int) -> ProtoComputation:
+        made = self._made.get(number)
+        if made is None:
+            made = self._made[number] = ProtoComputation(self, number, self.outline.computations[number])
+        return made
+
+    @cached_property
+    def computations(self) -> tuple[ProtoComputation, ...]:
+        """All computations in file order."""
+        return tuple(self._computation(number) for number in range(len(self.outline.computations)))
+
+    def computation(self, name: str) -> ProtoComputation | None:
+        """Return the computation of that name, None if there is none."""
+        number = self._by_name.get(name)
+        return None if number is None else self._computation(number)
+
+    def computation_names(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """Return the names of computations; one that does not exist is called by its id."""
+        numbers = ((each, self._by_id.get(each)) for each in ids)
+        return tuple(f"id {each}" if number is None else self.names[number] for each, number in numbers)
+
+    @cached_property
+    def entry(self) -> ProtoComputation | None:
+        """The computation with the entry's id, else the one with its name, else None."""
+        number = self._by_id.get(self.outline.entry_computation_id)
+        if number is not None:
+            return self._computation(number)
+        return self.computation(as_text(self.outline.entry_computation_name))
+
+    @cached_property
+    def _notable(self) -> list[tuple[int, list[tuple[int, bytes]]]]:
+        """The instructions that may communicate or call something that does, by computation."""
+        found: list[tuple[int, list[tuple[int, bytes]]]] = []
+        for number, computation in enumerate(self.outline.computations):
+            instructions = notable(computation.instructions)
+            if instructions:
+                found.append((number, instructions))
+        return found
+
+    @cached_property
+    def communicating(self) -> dict[int, list[Site | Instruction]]:
+        """What may communicate, by number of its computation, in row order."""
+        reader = SiteReader()
+        found: dict[int, list[Site | Instruction]] = {}
+        with _collector_paused():
+            for number, instructions in self._notable:
+                items = reader.read(self._computation(number), instructions)
+                if items:
+                    found[number] = items
+        return found
+
+    def communication(self) -> Iterator[tuple[Computation, Iterable[Site | Instruction]]]:
+        """Yield the computations in which something may communicate, in file order, with what that is."""
+        for number, items in self.communicating.items():
+            yield self._computation(number), items
+
+    @cached_property
+    def _callers_by_id(self) -> dict[int, list[tuple[int, int, int]]]:
+        """Who calls each computation: number of the caller's computation, the caller's id and position."""
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        with _collector_paused():
+            for number, instructions in self._notable:
+                for position, data in instructions:
+                    outline = None if opcode_of(data) in _ROWS else _outline(data)
+                    for callee in () if outline is None else outline.called_computation_ids:
+                        found.setdefault(callee, []).append((number, outline.id, position))
+        return found
+
+    def callers(self, names: Collection[str]) -> list[Call]:
+        """Return every call of the named computations, in file order; reducers and the like are not called so."""
+        numbers = (self._by_name.get(name) for name in names)
+        ids = [self.outline.computations[number].id for number in numbers if number is not None]
+        places = {place for callee in ids for place in self._callers_by_id.get(callee, ())}
+        instructions = [ProtoInstruction(self._computation(number), position) for number, _, position in sorted(places)]
+        return [Call(each, role, callee) for each in instructions for role, callee in each.called if callee in names]
+
+    @cached_property
+    def structure_faults(self) -> tuple[Unread, ...]:
+        """Computations that cannot be called, because another one has their id."""
+        return tuple(
+            Unread(f"computation {self.names[number]}", self.names[number], f"another computation has its id, {computation.id}")
+            for number, computation in enumerate(self.outline.computations)
+            if self._by_id[computation.id] != number
+        )
+
+    @cached_property
+    def _schedule(self) -> HloScheduleProto:
+        try:
+            return decode(HloScheduleProto, self.outline.schedule)
+        except UnreadableError:
+            return HloScheduleProto()
+
+    def schedule_of(self, computation_id: int) -> Sequence[int]:
+        """Return the ids of a computation's instructions as scheduled, none where the module has no schedule."""
+        sequences = self._schedule.sequences
+        return sequences[computation_id].instruction_ids if computation_id in sequences else ()
+
+    def payload(self, number: int) -> bytes:
+        """Return one of the module's payloads, nothing where there is no such one."""
+        payloads = self.outline.payloads
+        return payloads[number] if 0 <= number < len(payloads) else b""
+
+    @cached_property
+    def _frames(self) -> StackFrameIndexProto:
+        try:
+            return decode(StackFrameIndexProto, self.outline.stack_frame_index)
+        except UnreadableError:
+            return StackFrameIndexProto()
+
+    def source_of_frame(self, frame: int) -> str | None:
+        """Return ``"file:line"`` of a stack frame, None where the tables do not lead to one. Ids count from 1."""
+        tables = self._frames
+        if not 0 < frame <= len(tables.stack_frames):
+            return None
+        location = tables.stack_frames[frame - 1].file_location_id
+        if not 0 < location <= len(tables.file_locations):
+            return None
+        file = tables.file_locations[location - 1]
+        if not 0 < file.file_name_id <= len(tables.file_names):
+            return None
+        return f"{as_text(tables.file_names[file.file_name_id - 1])}:{file.line}"
+
+    def to_bytes(self) -> bytes:
+        """Return the content the module was found in."""
+        return self.source
+
+
+def _counts(
+    outline: HloModuleOutline, config: HloModuleConfigProto | None, replicas: int | None, partitions: int | None
+) -> tuple[int | None, int | None]:
+    """Return the counts: as the user states them, else as a configuration or device assignment does.
+
+    Where one of the two is stated anywhere, the other is 1.
+    """
+    assignments = [decode(DeviceAssignmentProto, outline.device_assignment)]
+    stated = [(replicas, partitions)]
+    if config is not None:
+        stated.append((config.replica_count, config.num_partitions))
+        assignments.insert(0, config.static_device_assignment)
+    stated += [(assignment.replica_count, assignment.computation_count) for assignment in assignments]
+    first, second = ([count for count in counts if count is not None and count > 0] for counts in zip(*stated, strict=True))
+    if not first and not second:
+        return None, None
+    return (first or [1])[0], (second or [1])[0]
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause the garbage collector, which would go through all that is built again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,147 @@
+"""Finding the modules in the text form of a proto, at whatever depth they stand.
+
+A module is the message that has ``computations`` which have ``instructions``; a ``config`` beside it is its configuration.
+So every message that XLA keeps modules in is read alike, compiled executables included. The text itself is parsed by
+protobuf's own reader, which knows its escapes; fields that the schema does not have are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from google.protobuf import text_format
+
+from commlens.errors import GrammarError
+from commlens.hlo.proto.containers import FoundModule
+from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
+    HloModuleConfigProto,
+    HloModuleOutline,
+    HloModuleProto,
+    PrimitiveType,
+)
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+_TOKEN: Final = re.compile(
+    rb"""  (?P<skipped>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*)
+         | (?P<name>\b[A-Za-z_]\w*)[ \t]{0,8}:?[ \t]{0,8}[{<]
+         | (?P<open>[{<]) | (?P<close>[}>])""",
+    re.VERBOSE,
+)
+_ELEMENT_TYPE: Final = re.compile(r"\b(element_type:[ \t]{0,8})([A-Z]\w*)")
+_UNKNOWN_TYPE: Final = 2**31 - 1
+_DEEPEST: Final = 100
+"""As many levels as protobuf's own readers take."""
+
+
+@dataclass(slots=True)
+class _Block:
+    """A message in the text.
+
+    Attributes:
+        name: the field it is the value of.
+        parent: the message around it; None of the whole.
+        start: offset of its first field.
+        end: offset behind its last one.
+        holds: names of the messages directly in it.
+        configs: the ``config`` messages directly in it.
+    """
+
+    name: bytes
+    parent: _Block | None
+    start: int
+    end: int
+    holds: set[bytes]
+    configs: list[_Block]
+
+
+def find_modules_in_text(data: bytes) -> list[FoundModule]:
+    """Find the modules in the text form of a proto.
+
+    Args:
+        data: the whole text.
+
+    Returns:
+        The modules in file order, at least one. Element types that nobody knows yet become a number that stands for none.
+
+    Raises:
+        GrammarError: brackets do not match, a message is nested too deeply, a field of the schema has a value that does not
+            fit, or there is no module.
+    """
+    blocks = _module_blocks(data)
+    if not blocks:
+        msg = "expected a message with computations and instructions, found none"
+        raise GrammarError(msg, position=0)
+    found: list[FoundModule] = []
+    for block in blocks:
+        module = HloModuleProto()
+        _parse(data, block, module)
+        configs = [] if block.parent is None else block.parent.configs
+        config = HloModuleConfigProto() if configs else None
+        if config is not None:
+            _parse(data, configs[0], config)
+        found.append(FoundModule(HloModuleOutline.FromString(module.SerializeToString()), config))
+    return found
+
+
+def _module_blocks(data: bytes) -> list[_Block]:
+    """Return the outermost messages that are modules."""
+    whole = current = _Block(b"", None, 0, len(data), set(), [])
+    depth = 0
+    modules: list[_Block] = []
+    for token in _TOKEN.finditer(data):
+        if token["skipped"]:
+            continue
+        if token["close"]:
+            if current.parent is None:
+                raise _unbalanced(token.start())
+            current.end = token.start()
+            if _is_module(current):
+                while modules and modules[-1].start > current.start:  # those stand in this one
+                    modules.pop()
+                modules.append(current)
+            current, depth = current.parent, depth - 1
+            continue
+        depth += 1
+        if depth > _DEEPEST:
+            msg = f"expected at most {_DEEPEST} messages inside each other, found more"
+            raise GrammarError(msg, position=token.start())
+        current = _opened(token["name"] or b"", current, token.end(), len(data))
+    if current is not whole:
+        raise _unbalanced(len(data))
+    return [whole] if _is_module(whole) else modules
+
+
+def _opened(name: bytes, parent: _Block, start: int, end: int) -> _Block:
+    block = _Block(name, parent, start, end, set(), [])
+    parent.holds.add(name)
+    if name == b"config":
+        parent.configs.append(block)
+    if name == b"instructions" and parent.name == b"computations" and parent.parent is not None:
+        parent.parent.holds.add(b"instructions of computations")
+    return block
+
+
+def _is_module(block: _Block) -> bool:
+    return b"instructions of computations" in block.holds
+
+
+def _unbalanced(position: int) -> GrammarError:
+    return GrammarError("expected every message to be closed by its own bracket, found one too many or too few", position=position)
+
+
+def _parse(data: bytes, block: _Block, message: Message) -> None:
+    text = _ELEMENT_TYPE.sub(_known_type, data[block.start : block.end].decode("utf-8", "replace"))
+    try:
+        text_format.Parse(text, message, allow_unknown_field=True)
+    except text_format.ParseError as error:
+        msg = f"the text form of {message.DESCRIPTOR.name} cannot be read: {error}"
+        raise GrammarError(msg, position=block.start) from error
+
+
+def _known_type(match: re.Match[str]) -> str:
+    """Keep the name of a known element type, put a number that no type has for another one."""
+    return match[0] if match[2] in PrimitiveType.keys() else f"{match[1]}{_UNKNOWN_TYPE}"  # noqa: SIM118 - no mapping

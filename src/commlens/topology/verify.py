@@ -1,0 +1,139 @@
+"""The rule by which XLA accepts replica groups and source-target pairs.
+
+Source: ``CheckReplicaGroups`` and ``CheckSourceTargetPairs``, xla/service/hlo_verifier.cc.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commlens.topology.faults import Fault, name_ids
+from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
+from commlens.topology.pairs import SourceTargetPairs
+from commlens.topology.participant_lists import as_device_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commlens.topology.device_lists import DeviceList
+    from commlens.topology.explicit_groups import GroupsLike
+    from commlens.topology.iota import IntArray
+    from commlens.topology.pairs import PairsLike
+
+_UNCHECKED = frozenset({"collective-broadcast"})
+_UNEVEN_ALLOWED = frozenset({"all-reduce", "all-reduce-start"})
+
+
+def verify_groups(
+    opcode: str,
+    groups: DeviceList | GroupsLike,
+    mode: Mode | str,
+    replicas: int | None,
+    partitions: int | None,
+    *,
+    check_single: bool = False,
+) -> tuple[Fault, ...]:
+    """Judge the replica groups of a collective by upstream's rule.
+
+    The rule: no group is empty; no id stands twice; the ids are exactly ``0..n-1``, and n is the number of replicas
+    (cross_replica, cross_replica_and_partition), of partitions (cross_partition) or of both multiplied (flattened_id);
+    all groups have one size, except those of an all-reduce. Without groups all is well except in flattened_id mode.
+    Groups of a collective-broadcast are not looked at. A count of 1 is taken for "not stated", so that n may be any.
+
+    Args:
+        opcode: the collective in dashed spelling.
+        groups: its replica group list.
+        mode: what the ids are.
+        replicas: number of replicas; None if unknown, and then nothing is said about range and coverage where the
+            mode needs it.
+        partitions: number of partitions; None if unknown.
+        check_single: go beyond upstream and hold the ids against a count of 1 as well.
+
+    Returns:
+        The faults, in the order of the rule, of the rules ``flattened-without-groups``, ``group-empty``,
+        ``id-repeated``, ``id-out-of-range``, ``groups-incomplete`` and ``groups-uneven``; empty for valid groups.
+
+    Example:
+        >>> [fault.rule for fault in verify_groups("all-gather", [[0, 1], [1]], "cross_replica", 3, 1)]
+        ['id-repeated', 'groups-incomplete', 'groups-uneven']
+        >>> print(*verify_groups("all-to-all", [[0, 1]], "cross_partition", 2, 4))
+        expected all of the partition ids 0..3 in the groups, found no 2 and 3; give every one a group
+    """
+    mode = Mode(mode)
+    listed = as_device_list(groups)
+    if opcode in _UNCHECKED:
+        return ()
+    if listed.num_replica_groups == 0:
+        return (_WITHOUT_GROUPS,) if mode is Mode.FLATTENED_ID else ()
+    return tuple(_faults(opcode, listed, mode, _count(mode, replicas, partitions), check_single=check_single))
+
+
+def verify_pairs(
+    pairs: PairsLike,
+    mode: Mode | str,
+    replicas: int | None,
+    partitions: int | None,
+    *,
+    check_single: bool = False,
+) -> tuple[Fault, ...]:
+    """Judge source-target pairs by upstream's rule.
+
+    The rule: ids are at least 0 and below the number of replicas (no channel id: cross_replica) or partitions (channel
+    id: cross_partition), where a count of 1 is taken for "not stated"; each source sends once, each target receives
+    once.
+
+    Args:
+        pairs: the pairs.
+        mode: what the ids are.
+        replicas: number of replicas; None if unknown.
+        partitions: number of partitions; None if unknown.
+        check_single: go beyond upstream and hold the ids against a count of 1 as well.
+
+    Returns:
+        The faults, of the rules ``id-out-of-range`` and ``pair-repeated``; empty for valid pairs.
+
+    Example:
+        >>> [fault.rule for fault in verify_pairs([(0, 1), (1, 1)], "cross_partition", 1, 2)]
+        ['pair-repeated']
+    """
+    count = _count(Mode(mode), replicas, partitions)
+    return SourceTargetPairs(pairs).faults(count if check_single or count != 1 else None)
+
+
+_WITHOUT_GROUPS = Fault(
+    "flattened-without-groups",
+    "expected replica groups in mode kFlattenedID, found none; list the groups, one of all devices if need be",
+)
+
+
+def _count(mode: Mode, replicas: int | None, partitions: int | None) -> int | None:
+    """How many ids of this kind there are."""
+    if mode is Mode.CROSS_PARTITION:
+        return partitions
+    if mode is not Mode.FLATTENED_ID:
+        return replicas
+    return None if replicas is None or partitions is None else replicas * partitions
+
+
+def _faults(
+    opcode: str, listed: DeviceList, mode: Mode, count: int | None, *, check_single: bool
+) -> Iterator[Fault]:
+    """Every fault of groups that are there."""
+    if listed.layout() is not None:  # an iota: no empty group, and each of 0..n-1 once
+        yield from _wrong_number(listed.num_devices, mode, count, check_single=check_single)
+        return
+    empty = np.flatnonzero(listed.group_sizes() == 0).tolist()
+    if empty:
+        yield Fault("group-empty", f"expected ids in every group, found none in group {name_ids(empty)}; drop it")
+    ids, counts = np.unique(listed.flattened_replica_groups(), return_counts=True)
+    if (counts > 1).any():
+        repeated = name_ids(ids[counts > 1].tolist())
+        yield Fault("id-repeated", f"expected every id in the groups once, found {repeated} repeatedly; keep one each")
+    if count is not None:
+        stated = check_single or count != 1
+        yield from _wrong_ids(ids, mode, count if stated else int(counts.sum()))
+    if opcode not in _UNEVEN_ALLOWED and listed.num_devices_per_group is None:
+        sizes = name_ids(np.unique(listed.group_sizes()).tolist())
+        yield Fault("groups-uneven", f"expected groups of one size in {opcode}, found sizes {sizes}; even them out")

@@ -1,0 +1,124 @@
+"""Slow twins of the topology maths: loops over devices, no numpy, none of the algebra they are held against."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import permutations, product
+from math import prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Ref = tuple[int, int, int]
+"""Axis index, pre-size, size; the whole axis has pre-size 1 and its own size."""
+
+
+def iota(reshape: Sequence[int], perm: Sequence[int]) -> list[int]:
+    """Give ``arange(n).reshape(reshape).transpose(perm)`` in row-major order, one coordinate after the other."""
+    values: list[int] = []
+    for moved in product(*(range(reshape[axis]) for axis in perm)):
+        coordinates = dict(zip(perm, moved, strict=True))
+        value = 0
+        for axis, size in enumerate(reshape):
+            value = value * size + coordinates[axis]
+        values.append(value)
+    return values
+
+
+def digits(parts: Sequence[tuple[int, int]]) -> list[int]:
+    """Count through ``(stride, size)`` digits, the last one fastest."""
+    return [
+        sum(stride * step for (stride, _), step in zip(parts, steps, strict=True))
+        for steps in product(*(range(size) for _, size in parts))
+    ]
+
+
+def transpose(values: Sequence[int], dims: Sequence[int], perm: Sequence[int]) -> list[int]:
+    """Transpose a row-major array."""
+    moved: list[int] = []
+    for steps in product(*(range(dims[axis]) for axis in perm)):
+        coordinates = dict(zip(perm, steps, strict=True))
+        position = 0
+        for axis, size in enumerate(dims):
+            position = position * size + coordinates[axis]
+        moved.append(values[position])
+    return moved
+
+
+def rows(values: Sequence[int], size: int) -> list[list[int]]:
+    """Cut into groups of one size."""
+    return [list(values[start : start + size]) for start in range(0, len(values), size)]
+
+
+def mesh_groups(sizes: Sequence[int], order: Sequence[int], refs: Sequence[Ref]) -> list[list[int]]:
+    """Sort every device into its group: what its coordinates are apart from the listed axes, and what they are on them."""
+    groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+    for device, coordinates in zip(order, product(*map(range, sizes)), strict=True):
+        rest = list(coordinates)
+        inside: list[int] = []
+        for axis, pre_size, size in refs:
+            unit = sizes[axis] // (pre_size * size)
+            step = coordinates[axis] // unit % size
+            inside.append(step)
+            rest[axis] -= step * unit
+        groups.setdefault(tuple(rest), []).append((tuple(inside), device))
+    return [[device for _, device in sorted(groups[key])] for key in sorted(groups)]
+
+
+def axes(groups: Sequence[Sequence[int]], sizes: Sequence[int], order: Sequence[int]) -> tuple[Ref, ...] | None:
+    """Find the one list of axes with these groups, in any order, by trying them all."""
+    positions = {device: position for position, device in enumerate(order)}
+    try:
+        wanted = [tuple(positions[device] for device in group) for group in groups]
+    except KeyError:
+        return None
+    return all_axes(tuple(sizes)).get(tuple(sorted(wanted)))
+
+
+@cache
+def all_axes(sizes: tuple[int, ...]) -> dict[tuple[tuple[int, ...], ...], tuple[Ref, ...]]:
+    """Every list of axes and sub-axes of a mesh, by its sorted groups of positions.
+
+    Lists with an axis of size 1, or with neighbours that could be one sub-axis, are spellings of others and left out.
+    """
+    found: dict[tuple[tuple[int, ...], ...], tuple[Ref, ...]] = {}
+    parts = list(_parts(sizes))
+    for length in range(sum(_factor_count(size) for size in sizes) + 1):
+        for refs in permutations(parts, length):
+            if any(a[0] == b[0] and a[1] * a[2] == b[1] for a, b in zip(refs, refs[1:], strict=False)):
+                continue
+            tiling = _tile(digits([(_unit(sizes, ref), ref[2]) for ref in refs]), prod(sizes))
+            if tiling is not None:
+                found[tiling] = refs
+    return found
+
+
+def _parts(sizes: Sequence[int]) -> Iterator[Ref]:
+    for axis, whole in enumerate(sizes):
+        for pre_size, size in product(range(1, whole + 1), range(2, whole + 1)):
+            if whole % (pre_size * size) == 0:
+                yield axis, pre_size, size
+
+
+def _unit(sizes: Sequence[int], ref: Ref) -> int:
+    axis, pre_size, size = ref
+    return prod(sizes[axis:]) // (pre_size * size)
+
+
+def _factor_count(number: int) -> int:
+    return next((1 + _factor_count(number // factor) for factor in range(2, number + 1) if number % factor == 0), 0)
+
+
+def _tile(offsets: Sequence[int], number: int) -> tuple[tuple[int, ...], ...] | None:
+    """Cover ``0..number-1`` by translates: the least one that is free must begin the next."""
+    free = set(range(number))
+    tiles: list[tuple[int, ...]] = []
+    while free:
+        start = min(free)
+        tile = tuple(start + offset for offset in offsets)
+        if not free.issuperset(tile) or len(set(tile)) != len(tile):
+            return None
+        free -= set(tile)
+        tiles.append(tile)
+    return tuple(tiles)
