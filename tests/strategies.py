@@ -54,10 +54,9 @@ def meshes(draw: st.DrawFn, number: int | None = None, *, explicit: bool = True)
     """Meshes of all three orders: 0..n-1, an iota, and, if allowed, written out."""
     number = draw(numbers) if number is None else number
     sizes = draw(factorings(number))
-    orders = [st.none(), iota_orders(number)]
-    if explicit:
-        orders.append(st.permutations(range(number)))
-    return Mesh([(f"x{axis}", size) for axis, size in enumerate(sizes)], draw(st.one_of(orders)))
+    laid_out = st.none() | iota_orders(number)
+    order = draw(laid_out | st.permutations(range(number)) if explicit else laid_out)
+    return Mesh([(f"x{axis}", size) for axis, size in enumerate(sizes)], order)
 
 
 @st.composite

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ def rows(values: Sequence[int], size: int) -> list[list[int]]:
 
 
 def mesh_groups(sizes: Sequence[int], order: Sequence[int], refs: Sequence[Ref]) -> list[list[int]]:
-    """Sort every device into its group: what its coordinates are apart from the listed axes, and what they are on them."""
+    """Sort every device into its group by its coordinates apart from the listed axes, and there by those on them."""
     groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
     for device, coordinates in zip(order, product(*map(range, sizes)), strict=True):
         rest = list(coordinates)
@@ -86,7 +86,7 @@ def all_axes(sizes: tuple[int, ...]) -> dict[tuple[tuple[int, ...], ...], tuple[
     parts = list(_parts(sizes))
     for length in range(sum(_factor_count(size) for size in sizes) + 1):
         for refs in permutations(parts, length):
-            if any(a[0] == b[0] and a[1] * a[2] == b[1] for a, b in zip(refs, refs[1:], strict=False)):
+            if any(a[0] == b[0] and a[1] * a[2] == b[1] for a, b in pairwise(refs)):
                 continue
             tiling = _tile(digits([(_unit(sizes, ref), ref[2]) for ref in refs]), prod(sizes))
             if tiling is not None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-import twins
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import factorings, numbers, tiles
 
+import twins
 from commlens.topology import IotaTileAssignment
 from commlens.topology.digits import Digit, align, count, merge, row_major, split_inner, to_radix
+from strategies import factorings, numbers, tiles
 
 any_digits = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 4)).map(lambda pair: Digit(*pair)), max_size=5)
 
@@ -28,7 +30,7 @@ def test_merged_digits_have_nothing_left_to_merge(digits: list[Digit]) -> None:
     """The normal form has no digit of size 1 and no two neighbours that continue each other."""
     normal = merge(digits)
     assert all(digit.size > 1 for digit in normal)
-    assert all(outer.stride != inner.end for outer, inner in zip(normal, normal[1:], strict=False))
+    assert all(outer.stride != inner.end for outer, inner in pairwise(normal))
 
 
 @given(tiles(), tiles())

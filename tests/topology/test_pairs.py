@@ -48,7 +48,7 @@ def test_cycle_indices_are_upstreams(question: dict[str, Any], expect: dict[str,
 
 @pytest.mark.parametrize(("question", "expect"), cases("source_target_validate"))
 def test_validity_is_upstreams(question: dict[str, Any], expect: dict[str, Any]) -> None:
-    """validate raises exactly where upstream's verifier objects, for the reason it gives."""
+    """Validation raises exactly where upstream's verifier objects, for the reason it gives."""
     words = {"source twice": "every source in one pair", "negative": "found -1", "target >= limit": "found 4"}
     pairs = SourceTargetPairs(question["source_target_pairs"])
     if expect["valid"]:
@@ -136,7 +136,18 @@ def test_pairs_are_frozen() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [[(0, 1, 2)], [(0,)], [(0, 1), (2,)], [0, 1], [(0.5, 1)], [(2**63, 0)], [(-1, 2**63)], [("0", "1")], [(True, False)], 5],
+    [
+        [(0, 1, 2)],
+        [(0,)],
+        [(0, 1), (2,)],
+        [0, 1],
+        [(0.5, 1)],
+        [(2**63, 0)],
+        [(-1, 2**63)],
+        [("0", "1")],
+        [(True, False)],
+        5,
+    ],
 )
 def test_what_is_no_pair_is_refused(values: Any) -> None:
     """Only pairs of ints that fit 64 bits are pairs."""

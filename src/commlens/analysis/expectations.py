@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from commlens.analysis.axis_names import NO_AXES, UNKNOWN_AXES, axes_key
 from commlens.analysis.inventory import Report, report
 from commlens.analysis.totals import OPCODES
 from commlens.errors import CommlensError
+from commlens.topology import AxisRef, parse_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +26,7 @@ class ExpectationError(CommlensError, AssertionError):
 
 
 class UnknownQuestionError(CommlensError):
-    """An expectation asks for an opcode or an axis that cannot exist."""
+    """An expectation asks what cannot be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Expectation:
 
         Raises:
             ExpectationError: the claim does not hold, or cannot be decided; the message lists the rows.
-            UnknownQuestionError: no bound is given, or the opcode or an axis does not exist.
+            UnknownQuestionError: no bound is given, or the opcode does not exist.
+            GrammarError: the mesh has no such axes.
         """
         if exactly is None and at_most is None and at_least is None:
             msg = f"expected exactly=, at_most= or at_least= for the count of {opcode}, found none of them"
@@ -119,7 +122,7 @@ class _Claim:
         """Raise unless the claim holds for every number of rows that is possible."""
         rows = [row for row in about.collectives if row.opcode == self.opcode]
         sure = [row for row in rows if self.axes is None or row.figures.axes_key.text == self.axes]
-        possible = [row for row in rows if self.axes not in (None, "?") and _may_lie_along_any(row, about)]
+        possible = [row for row in rows if self.axes not in (None, UNKNOWN_AXES) and _may_lie_along_any(row, about)]
         unread = [item for item in about.unread if item.opcode is None or _names(item, self.opcode)]
         low, high = len(sure), len(sure) + len(possible) + len(unread)
         if self._holds(low, high):
@@ -151,22 +154,21 @@ def _axes_key(about: Report, axes: str | Sequence[str] | None) -> str | None:
     """Return the key of ``by_axes`` that the axes of a claim mean."""
     if axes is None:
         return None
-    names = axes.split(",") if isinstance(axes, str) else list(axes)
-    if not names:
-        return "none"
-    if about.mesh is None or names in (["none"], ["?"]):
-        return ",".join(names)
-    known = list(about.mesh.axis_names)
-    missing = [name for name in names if name.split(":")[0] not in known]
-    if missing:
-        msg = f"expected axes of the mesh, which has {', '.join(known)}; found {', '.join(missing)}"
-        raise UnknownQuestionError(msg)
-    return ",".join(sorted(names, key=lambda name: known.index(name.split(":")[0])))
+    names = [axes] if isinstance(axes, str) else list(axes)
+    text = ",".join(names) or NO_AXES
+    if about.mesh is None or text in (NO_AXES, UNKNOWN_AXES):
+        return text
+    known = about.mesh.axis_names
+    refs = [ref for name in names for ref in ([AxisRef(name)] if name in known else parse_axes(name, about.mesh))]
+    return axes_key(refs, about.mesh).text
 
 
 def _may_lie_along_any(row: Row, about: Report) -> bool:
+    """Whether a row may run along any axes, because no mesh is known or nobody can tell who takes part."""
     figures = row.figures
-    return figures.axes is None and (about.mesh is None or figures.participation.num_ids is None)
+    if figures.axes_key.text != UNKNOWN_AXES or figures.signature.is_host_transfer:
+        return False
+    return about.mesh is None or figures.participation.num_ids is None
 
 
 def _names(item: Unread, opcode: str) -> bool:

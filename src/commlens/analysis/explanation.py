@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from commlens.analysis.axis_names import axes_along
 from commlens.analysis.limits import id_limit
 from commlens.analysis.meshes import as_mesh
-from commlens.analysis.participation import Counts, Participation, groups_participation
+from commlens.analysis.participation import Counts, groups_participation
 from commlens.analysis.records import Record
 from commlens.analysis.unfolding import Unfolding
 from commlens.errors import CommlensError
@@ -24,6 +23,7 @@ from commlens.topology import (
 
 if TYPE_CHECKING:
     from commlens.analysis.meshes import MeshLike
+    from commlens.analysis.participation import Participation
     from commlens.topology import DeviceList, Mesh
 
 IdLists: TypeAlias = list[list[int]]
@@ -52,6 +52,7 @@ class Explanation(Record):
         mode: the group mode that was asked for, as ``"kFlattenedID"``; None when none was.
         participants: the groups of global ids in that mode; None without a mode, and where they cannot be told.
         ids: ``"as written"`` where participants are the listed ids for want of counts.
+        why_no_participants: why they cannot be told although a mode is given; None otherwise.
     """
 
     form: str
@@ -68,6 +69,7 @@ class Explanation(Record):
     mode: str | None
     participants: IdLists | None
     ids: str | None
+    why_no_participants: str | None
     _device_list: DeviceList
     _mesh: Mesh | None
     _participation: Participation | None
@@ -93,9 +95,7 @@ class Explanation(Record):
         iota = self._device_list.to_iota()
         if iota is None:
             return None
-        return Unfolding(
-            iota.num_replica_groups, iota.num_devices_per_group, iota.reshape_dims, iota.transpose_perm
-        )
+        return Unfolding(iota.num_replica_groups, iota.num_devices_per_group, iota.reshape_dims, iota.transpose_perm)
 
     def as_dict(self) -> dict[str, object]:
         """Return the keys as a plain dict of JSON values."""
@@ -135,7 +135,8 @@ def explain(
         >>> explained.list, explained.mesh_axes, explained.axes, explained.is_partition
         ('{{0,4},{1,5},{2,6},{3,7}}', "mesh['data'=2,'model'=4] {'data'}", ['data'], True)
         >>> print(explained.meaning)
-        4 groups of 2 devices: the ids 0..7 laid out as 2 x 4, read with dimension 1 outermost, then 0, and cut into rows of 2.
+        4 groups of 2 devices: the ids 0..7 laid out as 2 x 4, read with dimension 1 outermost,
+        then 0, cut into rows of 2.
     """
     for what, number in (("devices", devices), ("replicas", replicas), ("partitions", partitions)):
         _check_count(what, number)
@@ -176,6 +177,7 @@ def explanation_of(
         mode=None if participation is None or participation.mode is None else str(participation.mode),
         participants=None if participation is None else participation.listed(limit),
         ids=None if participation is None else participation.ids,
+        why_no_participants=None if participation is None else participation.unknown_because,
         _device_list=groups,
         _mesh=mesh,
         _participation=participation,
@@ -236,7 +238,8 @@ def _iota_sentence(iota: IotaReplicaGroupList) -> str:
         return f"{ids} in their order, {cut}"
     first, *others = iota.transpose_perm
     laid_out = " x ".join(map(str, iota.reshape_dims))
-    return f"{ids} laid out as {laid_out}, read with dimension {first} outermost, then {', '.join(map(str, others))}, and {cut}"
+    order = f"dimension {first} outermost, then {', '.join(map(str, others))}"
+    return f"{ids} laid out as {laid_out}, read with {order}, {cut}"
 
 
 def _mesh_sentence(groups: MeshAxesReplicaGroupList) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from commlens.analysis.axis_names import AxesKey
     from commlens.analysis.participation import Counts, Participation
     from commlens.hlo import Shape, Signature
-    from commlens.topology import CollectiveOpGroupMode, Mesh
+    from commlens.topology import CollectiveOpGroupMode, Mesh, SourceTargetPairs
 
 Wire: TypeAlias = Number | list[Number | None] | None
 """Bytes received per device: one figure, one per group where sizes differ, None where it is not known."""
@@ -67,9 +67,7 @@ class Figures:
         return tuple(figure_of[size] for size in sizes)
 
     def _ring(self, size: int) -> Fraction | None:
-        return ring_bytes(
-            self.signature.opcode, size, operand_bytes=self.operand_bytes, result_bytes=self.result_bytes
-        )
+        return ring_bytes(self.signature.opcode, size, operand_bytes=self.operand_bytes, result_bytes=self.result_bytes)
 
     def _point_to_point(self) -> Fraction | None:
         signature = self.signature
@@ -79,7 +77,7 @@ class Figures:
             signature.opcode,
             operand_bytes=self.operand_bytes,
             result_bytes=self.result_bytes,
-            all_self_pairs=signature.pairs is not None and all(source == target for source, target in signature.pairs),
+            all_self_pairs=signature.pairs is not None and _all_self_pairs(signature.pairs),
         )
 
     @property
@@ -234,6 +232,11 @@ def payload_bytes(signature: Signature) -> tuple[int | None, int | None]:
     tokens = frozenset(signature.token_operands)
     tokens_out = tokens if len(operands) == len(results) else frozenset[int]()
     return _sum_bytes(operands, tokens), _sum_bytes(results, tokens_out)
+
+
+def _all_self_pairs(pairs: SourceTargetPairs) -> bool:
+    sources, targets = pairs.to_array().T
+    return bool((sources == targets).all())
 
 
 def _sum_bytes(shapes: Sequence[Shape], left_out: frozenset[int]) -> int | None:

@@ -15,7 +15,7 @@ from commlens.analysis.totals import totals_of
 from commlens.hlo import Unread, discover
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from commlens.analysis.meshes import MeshLike
     from commlens.analysis.totals import Totals
@@ -86,10 +86,10 @@ def report(module: Module, mesh: MeshLike | None = None, *, full: bool = False) 
 
     Example:
         >>> from commlens.hlo import load
-        >>> module = load('''HloModule m, num_partitions=8
+        >>> module = load('''HloModule m, replica_count=8
         ... ENTRY e {
         ...   p = f32[16] parameter(0)
-        ...   ROOT g = f32[64] all-gather(p), channel_id=1, replica_groups=[2,4]<=[8], dimensions={0}, use_global_device_ids=true
+        ...   ROOT g = f32[64] all-gather(p), replica_groups=[2,4]<=[8], dimensions={0}
         ... }''')
         >>> (row,) = report(module, "data=2,model=4").collectives
         >>> row.name, row.axes, row.result_bytes, row.wire_bytes_per_device, row.trip_count
@@ -122,7 +122,7 @@ def _rows(found: Discovery, survey: Survey, *, full: bool) -> tuple[Row, ...]:
 
 
 @contextmanager
-def _collector_off() -> Iterator[None]:
+def _collector_off() -> Generator[None]:
     """Keep Python's collector of cycles from walking over a hundred thousand new objects again and again."""
     was_on = gc.isenabled()
     gc.disable()

@@ -59,7 +59,8 @@ def read_mesh(text: str) -> Mesh:
         msg = f"expected axes such as data=2,model=4 or the name of a JSON file, found {text!r}"
         raise GrammarError(msg, position=0) from error
     except OSError as error:
-        raise InputError(f"the mesh cannot be read: {error.strerror}", path=text) from error
+        reason = f"the mesh cannot be read: {error.strerror}"
+        raise InputError(reason, path=text) from error
     return mesh_from_json(content, path=text)
 
 
@@ -84,7 +85,8 @@ def mesh_from_json(content: bytes | str, *, path: str) -> Mesh:
         reason = f"expected a mesh in JSON: {error.msg}"
         raise InputError(reason, path=path, line=error.lineno, column=error.colno) from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"expected a mesh in JSON: {error}", path=path) from error
+        reason = f"expected a mesh in JSON: {error}"
+        raise InputError(reason, path=path) from error
     try:
         return _mesh_of(stated)
     except CommlensError as error:

@@ -25,6 +25,11 @@ AS_WRITTEN: Final = "as written"
 """Said of ids that are replica or partition ids because nobody states the counts."""
 
 
+_NO_COUNTS: Final = (
+    "nobody states how many replicas and partitions there are; give them with --replicas and --partitions"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """How many replicas and partitions a module runs on.
@@ -52,12 +57,14 @@ class Participation:
         groups: the groups of global ids, groups in any order, members in theirs; None where they cannot be told.
         pairs: the pairs of global ids of a permute, send or recv; None likewise.
         ids: :data:`AS_WRITTEN` where ``groups`` or ``pairs`` are the listed ids for want of counts, else None.
+        unknown_because: why there are neither groups nor pairs, in a sentence; None where there are.
     """
 
     mode: CollectiveOpGroupMode | None
     groups: DeviceList | None = None
     pairs: SourceTargetPairs | None = None
     ids: str | None = None
+    unknown_because: str | None = None
     _written: DeviceList | None = None
     _counts: Counts | None = None
 
@@ -103,21 +110,21 @@ def participation_of(signature: Signature, counts: Counts | None) -> Participati
     if signature.groups is not None:
         try:
             mode = get_collective_op_group_mode(signature.has_channel, signature.use_global_device_ids)
-        except CommlensError:
-            return Participation(None)
+        except CommlensError as error:
+            return Participation(None, unknown_because=str(error))
         return groups_participation(mode, signature.groups, counts)
     if signature.is_host_transfer:
-        return Participation(None)
+        return Participation(None, unknown_because="the peer is the host")
     mode = get_collective_op_group_mode(signature.has_channel, None)
     pairs = signature.pairs
     if pairs is None:
-        return Participation(mode)
+        return Participation(mode, unknown_because="the instruction does not state its source-target pairs")
     if counts is None:
         return Participation(mode, pairs=pairs, ids=AS_WRITTEN)
     try:
         return Participation(mode, pairs=participant_pairs(mode, pairs, counts.replicas, counts.partitions))
-    except CommlensError:
-        return Participation(mode)
+    except CommlensError as error:
+        return Participation(mode, unknown_because=str(error))
 
 
 def groups_participation(mode: CollectiveOpGroupMode, groups: DeviceList, counts: Counts | None) -> Participation:
@@ -130,13 +137,15 @@ def groups_participation(mode: CollectiveOpGroupMode, groups: DeviceList, counts
         [[0, 1], [2, 3]]
     """
     empty = groups.num_replica_groups == 0
-    if mode is CollectiveOpGroupMode.FLATTENED_ID:
-        return Participation(mode, None if empty else groups)
-    if counts is None:
-        known = not empty and mode is not CollectiveOpGroupMode.CROSS_REPLICA_AND_PARTITION
-        return Participation(mode, groups, ids=AS_WRITTEN) if known else Participation(mode)
+    if mode is CollectiveOpGroupMode.FLATTENED_ID and not empty:
+        return Participation(mode, groups)
+    if counts is None and mode is not CollectiveOpGroupMode.FLATTENED_ID:
+        if empty or mode is CollectiveOpGroupMode.CROSS_REPLICA_AND_PARTITION:
+            return Participation(mode, unknown_because=_NO_COUNTS)
+        return Participation(mode, groups, ids=AS_WRITTEN)
+    counts = counts or Counts(1, 1)  # without groups, kFlattenedID is refused whatever the counts are
     try:
         joined = participant_list(mode, groups, counts.replicas, counts.partitions, any_group_order=True)
-    except CommlensError:
-        return Participation(mode)
+    except CommlensError as error:
+        return Participation(mode, unknown_because=str(error))
     return Participation(mode, joined, _written=groups, _counts=counts)

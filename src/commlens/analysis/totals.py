@@ -102,9 +102,7 @@ class _Sum:
 
     def total(self) -> Total:
         """Return the sum as a value."""
-        return Total(
-            self.count, self.executions, self.operand_bytes, self.result_bytes, shown(self.wire), self.unknown
-        )
+        return Total(self.count, self.executions, self.operand_bytes, self.result_bytes, shown(self.wire), self.unknown)
 
 
 def totals_of(rows: Iterable[Row]) -> Totals:

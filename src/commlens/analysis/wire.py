@@ -85,13 +85,18 @@ def point_to_point_bytes(
 
 
 def shown(figure: Fraction) -> Number:
-    """Return a figure as an int where it is whole, else as the nearest float.
+    """Return a figure as an int where it is whole, else as the nearest float; beyond floats, rounded to an int.
 
     Example:
         >>> shown(Fraction(800)), shown(Fraction(2000, 3))
         (800, 666.6666666666666)
     """
-    return figure.numerator if figure.denominator == 1 else float(figure)
+    if figure.denominator == 1:
+        return figure.numerator
+    try:
+        return float(figure)
+    except OverflowError:
+        return round(figure)
 
 
 def largest(figures: Sequence[Fraction | None]) -> Fraction | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
-from commlens.errors import CommlensError, InputError
-from commlens.hlo.containers import MAX_BYTES, compression_of, read_file, read_stream, uncompressed
+from commlens.errors import CommlensError, GrammarError, InputError
+from commlens.hlo.containers import MAX_BYTES, read_file, read_stream, uncompressed
 from commlens.hlo.folders import module_files
 from commlens.hlo.kinds import excerpt, kind_of, looks_like_hlo
 
@@ -22,6 +21,7 @@ Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
 """Text, a path, or content; see :func:`load`."""
 
 STANDARD_INPUT: Final = "-"
+_GLANCE: Final = 4096
 _EXPECTED: Final = "expected HLO text or a protobuf with an HLO module"
 
 
@@ -69,10 +69,11 @@ def load_all(source: Source, *, replicas: int | None = None, partitions: int | N
         CommlensError: (a ValueError) the source cannot be read or holds no module.
     """
     _check_counts(replicas, partitions)
-    if isinstance(source, str) and ("\n" in source or "\r" in source):
-        return _modules(source.encode("utf-8", "surrogateescape"), "<text>", replicas, partitions)
+    name = _name_of(source)
     if isinstance(source, bytes | bytearray | memoryview):
-        return _modules(uncompressed(bytes(source), "<bytes>"), "<bytes>", replicas, partitions)
+        return list(_modules(uncompressed(bytes(source), name), name, replicas, partitions))
+    if isinstance(source, str) and _is_text(source):
+        return list(_modules(source.encode("utf-8", "surrogateescape"), name, replicas, partitions))
     found: list[Module] = []
     for each in load_inputs([source], replicas=replicas, partitions=partitions):
         if isinstance(each, InputError):
@@ -152,16 +153,66 @@ def _modules(data: bytes, path: str, replicas: int | None, partitions: int | Non
     Raises:
         InputError: it holds none.
     """
-    if not data.strip():
-        raise InputError(f"{_EXPECTED}, found {'nothing' if not data else 'only blanks'}", path=path)
+    if not data[:_GLANCE].strip() and not data.strip():  # a large content is not copied
+        raise InputError(f"{_EXPECTED}, found {'only blanks' if data else 'nothing: it is empty'}", path=path)
     match kind_of(data):
         case "text":
             return _text_modules(data, path, replicas, partitions)
         case "text form":
-            from commlens.hlo.proto import read_text_form
-
-            return _converted(lambda: read_text_form(data, path, replicas=replicas, partitions=partitions), path)
+            return _text_form_modules(data, path, replicas, partitions)
         case "binary":
             return _binary_modules(data, path, replicas, partitions)
         case "unknown":
-            raise InputError(f"{_EXPECTED}, found another text that starts with {excerpt(data)}", path=path)
+            raise InputError(f"{_EXPECTED}, found a text that is neither; it starts with {excerpt(data)}", path=path)
+
+
+def _text_modules(data: bytes, path: str, replicas: int | None, partitions: int | None) -> Sequence[Module]:
+    from commlens.hlo.text import read_modules
+
+    modules = read_modules(data, path, replicas=replicas, partitions=partitions)
+    if not modules:
+        raise InputError("expected a computation in braces after the HloModule header, found none", path=path)
+    return modules
+
+
+def _text_form_modules(data: bytes, path: str, replicas: int | None, partitions: int | None) -> Sequence[Module]:
+    from commlens.hlo.proto import read_text_form
+
+    try:
+        return read_text_form(data, path, replicas=replicas, partitions=partitions)
+    except GrammarError as error:
+        line = data.count(b"\n", 0, error.position) + 1
+        column = error.position - data.rfind(b"\n", 0, error.position)
+        raise InputError(str(error), path=path, line=line, column=column) from error
+    except CommlensError as error:
+        raise InputError(str(error), path=path) from error
+
+
+def _binary_modules(data: bytes, path: str, replicas: int | None, partitions: int | None) -> Sequence[Module]:
+    """Read a binary proto, or text with control characters in it."""
+    from commlens.hlo.proto import read_binary
+
+    try:
+        return read_binary(data, path, replicas=replicas, partitions=partitions)
+    except CommlensError as error:
+        if looks_like_hlo(data):
+            return _text_modules(data, path, replicas, partitions)
+        raise InputError(f"{_EXPECTED}, found binary data that starts with {excerpt(data)}: {error}", path=path) from error
+
+
+def _check_counts(replicas: int | None, partitions: int | None) -> None:
+    for name, count in (("replica", replicas), ("partition", partitions)):
+        if count is not None and count < 1:
+            raise InputError(f"expected a {name} count of at least 1, found {count}")
+
+
+def _is_text(source: str) -> bool:
+    """Whether a string is text and not a path: it has a line break."""
+    return "\n" in source or "\r" in source
+
+
+def _name_of(source: Source) -> str:
+    """Return what to call a source in messages."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return "<bytes>"
+    return "<text>" if isinstance(source, str) and _is_text(source) else str(source)

@@ -110,7 +110,10 @@ def _invariant(bound: _Value, body: Computation, initial: _Value) -> int | None:
 def _steps(start: int, limit: int, step: int, direction: str) -> int | None:
     """Return how often ``start += step`` can be done while ``start DIRECTION limit`` holds."""
     if direction == "NE":
-        return (limit - start) // step if step and (limit - start) % step == 0 and (limit - start) // step >= 0 else None
+        if start == limit:
+            return 0
+        reached = step != 0 and (limit - start) % step == 0 and (limit - start) // step > 0
+        return (limit - start) // step if reached else None
     if direction in ("GT", "GE"):
         start, limit, step = -start, -limit, -step
     elif direction not in ("LT", "LE"):

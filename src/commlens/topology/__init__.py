@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from commlens.topology.axes import AxisRef
 from commlens.topology.comparison import replica_groups_equal, replica_groups_orthogonal
+from commlens.topology.device_assignment import DeviceAssignment
 from commlens.topology.device_lists import (
     CollectiveDeviceList,
     DeviceList,
@@ -11,22 +12,67 @@ from commlens.topology.device_lists import (
     MeshAxesReplicaGroupList,
 )
 from commlens.topology.grammar import parse_axes, parse_mesh, parse_replica_groups
+from commlens.topology.group_modes import (
+    CollectiveOpGroupMode,
+    get_collective_op_group_mode,
+    group_mode_for_opcode,
+    use_global_device_ids_for,
+)
 from commlens.topology.iota import IotaTileAssignment
 from commlens.topology.mesh import Mesh
+from commlens.topology.pairs import SourceTargetPairs, parse_source_target_pairs
+from commlens.topology.participant_lists import expand_across_replicas, participant_list, participant_pairs
+from commlens.topology.participants import (
+    ExclusivelyCross,
+    exclusively_cross,
+    get_participating_devices,
+    get_participating_devices_groups,
+    get_participating_devices_groups_for_source_target_pairs,
+    get_participating_ids,
+    participant_counts,
+)
 from commlens.topology.recognise import axes_of
+from commlens.topology.verify import verify_groups, verify_pairs
 
 __all__ = [
     "AxisRef",
     "CollectiveDeviceList",
+    "CollectiveOpGroupMode",
+    "DeviceAssignment",
     "DeviceList",
+    "ExclusivelyCross",
     "IotaReplicaGroupList",
     "IotaTileAssignment",
     "Mesh",
     "MeshAxesReplicaGroupList",
+    "SourceTargetPairs",
     "axes_of",
+    "exclusively_cross",
+    "expand_across_replicas",
+    "get_collective_op_group_mode",
+    "get_participating_devices",
+    "get_participating_devices_groups",
+    "get_participating_devices_groups_for_source_target_pairs",
+    "get_participating_ids",
+    "group_mode_for_opcode",
     "parse_axes",
     "parse_mesh",
     "parse_replica_groups",
+    "parse_source_target_pairs",
+    "participant_counts",
+    "participant_list",
+    "participant_pairs",
     "replica_groups_equal",
     "replica_groups_orthogonal",
+    "use_global_device_ids_for",
+    "verify_groups",
+    "verify_pairs",
 ]
+
+
+def parse_sharding(t):
+    raise NotImplementedError
+
+
+def all_reduce_groups_along_sharding_dims(t, d):
+    raise NotImplementedError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SHOWN = 8
+SHOWN = 8
 """How many ids a sentence names before it only counts the rest."""
 
 
@@ -40,7 +40,7 @@ def name_ids(ids: Sequence[int], total: int | None = None) -> str:
         ('3', '1, 2 and 3', '0, 1, 2, 3, 4, 5, 6, 7 and 92 more')
     """
     total = len(ids) if total is None else total
-    names = [str(each) for each in ids[:_SHOWN]]
+    names = [str(each) for each in ids[:SHOWN]]
     rest = total - len(names)
     last = f"{rest} more" if rest else names.pop()
     return f"{', '.join(names)} and {last}" if names else last

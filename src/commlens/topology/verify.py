@@ -9,19 +9,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlens.topology.faults import Fault, name_ids
+from commlens.topology.faults import SHOWN, Fault, name_ids
 from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
 from commlens.topology.pairs import SourceTargetPairs
 from commlens.topology.participant_lists import as_device_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from commlens.topology.device_lists import DeviceList
     from commlens.topology.explicit_groups import GroupsLike
     from commlens.topology.iota import IntArray
     from commlens.topology.pairs import PairsLike
 
+_WITHOUT_GROUPS = Fault(
+    "flattened-without-groups",
+    "expected replica groups in mode kFlattenedID, found none; list the groups, one of all devices if need be",
+)
+_KINDS = {
+    Mode.CROSS_REPLICA: "replica",
+    Mode.CROSS_PARTITION: "partition",
+    Mode.CROSS_REPLICA_AND_PARTITION: "replica",
+    Mode.FLATTENED_ID: "global",
+}
 _UNCHECKED = frozenset({"collective-broadcast"})
 _UNEVEN_ALLOWED = frozenset({"all-reduce", "all-reduce-start"})
 
@@ -102,12 +112,6 @@ def verify_pairs(
     return SourceTargetPairs(pairs).faults(count if check_single or count != 1 else None)
 
 
-_WITHOUT_GROUPS = Fault(
-    "flattened-without-groups",
-    "expected replica groups in mode kFlattenedID, found none; list the groups, one of all devices if need be",
-)
-
-
 def _count(mode: Mode, replicas: int | None, partitions: int | None) -> int | None:
     """How many ids of this kind there are."""
     if mode is Mode.CROSS_PARTITION:
@@ -117,23 +121,53 @@ def _count(mode: Mode, replicas: int | None, partitions: int | None) -> int | No
     return None if replicas is None or partitions is None else replicas * partitions
 
 
-def _faults(
-    opcode: str, listed: DeviceList, mode: Mode, count: int | None, *, check_single: bool
-) -> Iterator[Fault]:
+def _faults(opcode: str, listed: DeviceList, mode: Mode, count: int | None, *, check_single: bool) -> Iterator[Fault]:
     """Every fault of groups that are there."""
-    if listed.layout() is not None:  # an iota: no empty group, and each of 0..n-1 once
-        yield from _wrong_number(listed.num_devices, mode, count, check_single=check_single)
+    if listed.layout() is not None:  # an iota: even groups that hold each of 0..n-1 once
+        if count is not None and (check_single or count != 1):
+            number = listed.num_devices
+            yield from _cover_faults(mode, count, range(count, number), range(number, count))
         return
-    empty = np.flatnonzero(listed.group_sizes() == 0).tolist()
-    if empty:
-        yield Fault("group-empty", f"expected ids in every group, found none in group {name_ids(empty)}; drop it")
-    ids, counts = np.unique(listed.flattened_replica_groups(), return_counts=True)
-    if (counts > 1).any():
-        repeated = name_ids(ids[counts > 1].tolist())
-        yield Fault("id-repeated", f"expected every id in the groups once, found {repeated} repeatedly; keep one each")
+    sizes = listed.group_sizes()
+    if (sizes == 0).any():
+        empty = name_ids(np.flatnonzero(sizes == 0).tolist())
+        yield Fault("group-empty", f"expected ids in every group, found none in group {empty}, counted from 0; drop it")
+    ids, repeats = np.unique(listed.flattened_replica_groups(), return_counts=True)
+    if (repeats > 1).any():
+        repeated = name_ids(ids[repeats > 1].tolist())
+        yield Fault(
+            "id-repeated", f"expected every id once in the groups, found {repeated} more often; keep one of each"
+        )
     if count is not None:
-        stated = check_single or count != 1
-        yield from _wrong_ids(ids, mode, count if stated else int(counts.sum()))
-    if opcode not in _UNEVEN_ALLOWED and listed.num_devices_per_group is None:
-        sizes = name_ids(np.unique(listed.group_sizes()).tolist())
-        yield Fault("groups-uneven", f"expected groups of one size in {opcode}, found sizes {sizes}; even them out")
+        limit = count if check_single or count != 1 else ids.size
+        inside = (ids >= 0) & (ids < limit)
+        missing = limit - int(np.count_nonzero(inside))
+        yield from _cover_faults(mode, limit, ids[~inside].tolist(), _first_missing(ids[inside], limit), missing)
+    different = np.unique(sizes[sizes > 0])
+    if different.size > 1 and opcode not in _UNEVEN_ALLOWED:
+        found = name_ids(different.tolist())
+        yield Fault("groups-uneven", f"expected groups of one size in {opcode}, found sizes {found}; even them out")
+
+
+def _cover_faults(
+    mode: Mode, limit: int, outside: Sequence[int], missing: Sequence[int], missing_total: int | None = None
+) -> Iterator[Fault]:
+    """Faults of groups that should hold the ids below a limit and no others."""
+    if outside:
+        yield Fault(
+            "id-out-of-range",
+            f"expected {_KINDS[mode]} ids in 0..{limit - 1} in mode {mode}, found {name_ids(outside)};"
+            " name only what the program has",
+        )
+    if missing:
+        yield Fault(
+            "groups-incomplete",
+            f"expected all of the {_KINDS[mode]} ids 0..{limit - 1} in the groups,"
+            f" found no {name_ids(missing, missing_total)}; give every one a group",
+        )
+
+
+def _first_missing(ids: IntArray, limit: int) -> list[int]:
+    """The first ids below a limit that are not among distinct ids: as many as a sentence names, and no array of all."""
+    enough = np.arange(min(limit, ids.size + SHOWN), dtype=np.int64)
+    return np.setdiff1d(enough, ids)[:SHOWN].tolist()

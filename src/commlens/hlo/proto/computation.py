@@ -118,7 +118,7 @@ class ProtoComputation(Computation):
         Raises:
             UnreadableError: the search had to look at all instructions and found several.
         """
-        encoded = self.encoded
+        encoded = self.outline.instructions
         for guess in (user + number - user_id, user - 1):
             if 0 <= guess < len(encoded):
                 outline = decode(HloInstructionOutline, encoded[guess])

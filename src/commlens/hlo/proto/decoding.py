@@ -37,6 +37,14 @@ def decode(kind: type[MessageT], data: bytes) -> MessageT:
         raise UnreadableError(msg) from error
 
 
+def decode_or_empty(kind: type[MessageT], data: bytes) -> MessageT:
+    """Decode a message that only adds something; an empty one where it cannot be decoded."""
+    try:
+        return decode(kind, data)
+    except UnreadableError:
+        return kind()
+
+
 def as_text(data: bytes) -> str:
     """Decode a text of a module for people; bytes that are no UTF-8 become replacement characters."""
     return data.decode("utf-8", "replace")

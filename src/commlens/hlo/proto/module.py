@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from commlens.hlo.model import Call, Module, Unread, UnreadableError
+from commlens.hlo.model import Call, Module, Unread
 from commlens.hlo.proto.computation import ProtoComputation
-from commlens.hlo.proto.decoding import as_text, attributes_of, decode
+from commlens.hlo.proto.decoding import as_text, attributes_of, decode, decode_or_empty
 from commlens.hlo.proto.instruction import ProtoInstruction
-from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, notable, opcode_of
+from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, Notable, find_notable, opcode_of
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
     DeviceAssignmentProto,
     HloInstructionOutline,
@@ -122,14 +122,8 @@ class ProtoModule(Module):
         return self.computation(as_text(self.outline.entry_computation_name))
 
     @cached_property
-    def _notable(self) -> list[tuple[int, list[tuple[int, bytes]]]]:
-        """The instructions that may communicate or call something that does, by computation."""
-        found: list[tuple[int, list[tuple[int, bytes]]]] = []
-        for number, computation in enumerate(self.outline.computations):
-            instructions = notable(computation.instructions)
-            if instructions:
-                found.append((number, instructions))
-        return found
+    def _notable(self) -> list[Notable]:
+        return find_notable(self.outline.computations)
 
     @cached_property
     def communicating(self) -> dict[int, list[Site | Instruction]]:
@@ -155,9 +149,10 @@ class ProtoModule(Module):
         with _collector_paused():
             for number, instructions in self._notable:
                 for position, data in instructions:
-                    outline = None if opcode_of(data) in _ROWS else _outline(data)
-                    for callee in () if outline is None else outline.called_computation_ids:
-                        found.setdefault(callee, []).append((number, outline.id, position))
+                    if opcode_of(data) not in STARTS_AND_PLAIN:  # those only call their reducer
+                        outline = decode_or_empty(HloInstructionOutline, data)
+                        for callee in outline.called_computation_ids:
+                            found.setdefault(callee, []).append((number, outline.id, position))
         return found
 
     def callers(self, names: Collection[str]) -> list[Call]:
@@ -179,10 +174,7 @@ class ProtoModule(Module):
 
     @cached_property
     def _schedule(self) -> HloScheduleProto:
-        try:
-            return decode(HloScheduleProto, self.outline.schedule)
-        except UnreadableError:
-            return HloScheduleProto()
+        return decode_or_empty(HloScheduleProto, self.outline.schedule)
 
     def schedule_of(self, computation_id: int) -> Sequence[int]:
         """Return the ids of a computation's instructions as scheduled, none where the module has no schedule."""
@@ -196,10 +188,7 @@ class ProtoModule(Module):
 
     @cached_property
     def _frames(self) -> StackFrameIndexProto:
-        try:
-            return decode(StackFrameIndexProto, self.outline.stack_frame_index)
-        except UnreadableError:
-            return StackFrameIndexProto()
+        return decode_or_empty(StackFrameIndexProto, self.outline.stack_frame_index)
 
     def source_of_frame(self, frame: int) -> str | None:
         """Return ``"file:line"`` of a stack frame, None where the tables do not lead to one. Ids count from 1."""

@@ -7,7 +7,7 @@ instruction is looked at more closely.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.opcodes import APPLIERS, COLLECTIVES, LEGACY_ALL_REDUCE, POINT_TO_POINT
@@ -16,6 +16,8 @@ from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionOutline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloComputationOutline
 
 STARTS_AND_PLAIN: Final = frozenset(
     {f"{opcode}{half}" for opcode in COLLECTIVES | {LEGACY_ALL_REDUCE} for half in ("", "-start")} | POINT_TO_POINT
@@ -50,23 +52,45 @@ _QUIET: Final = frozenset(map(_field, _LEAVES | _DONE | APPLIERS))
 _LOUD: Final = {_field(opcode): opcode for opcode in STARTS_AND_PLAIN | {"fusion", "custom-call", "while", "call"}}
 
 
-def notable(instructions: Iterable[bytes]) -> list[tuple[int, bytes]]:
-    """Leave out the instructions that can neither communicate nor call something that does.
+class Notable(NamedTuple):
+    """Instructions of one computation that may communicate or call something that does.
+
+    Attributes:
+        number: the computation's position in the file.
+        instructions: their positions in the computation, and their bytes.
+    """
+
+    number: int
+    instructions: list[tuple[int, bytes]]
+
+
+def find_notable(computations: Iterable[HloComputationOutline]) -> list[Notable]:
+    """Find the instructions that may communicate or call something that does.
+
+    One loop goes over all instructions of the module, and it does as little as can be.
 
     Args:
-        instructions: encoded instructions of one computation.
+        computations: all computations of the module.
 
     Returns:
-        The others, each with its position.
+        Those that have such instructions, in order.
     """
-    try:
-        return [
-            (position, data)
-            for position, data in enumerate(instructions)
-            if data[(start := data[1] + 2) : start + 2 + data[start + 1]] not in _QUIET
-        ]
-    except IndexError:  # one is shorter than a name and an opcode
-        return [(position, data) for position, data in enumerate(instructions) if _opcode_field(data) not in _QUIET]
+    found: list[Notable] = []
+    for number, computation in enumerate(computations):
+        instructions: list[tuple[int, bytes]] = []
+        position = 0
+        try:
+            for data in computation.instructions:
+                start = data[1] + 2  # behind the name, if it has less than 128 bytes
+                if data[start : start + 2 + data[start + 1]] not in _QUIET:
+                    instructions.append((position, data))
+                position += 1
+        except IndexError:  # one is shorter than a name and an opcode
+            pairs = enumerate(computation.instructions)
+            instructions = [(position, data) for position, data in pairs if _opcode_field(data) not in _QUIET]
+        if instructions:
+            found.append(Notable(number, instructions))
+    return found
 
 
 def _opcode_field(data: bytes) -> bytes:

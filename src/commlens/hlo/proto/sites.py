@@ -97,8 +97,8 @@ class SiteReader:
 
 def _operand_shapes(instruction: ProtoInstruction, outline: HloCollectiveOutline) -> list[bytes]:
     """Return the encoded shapes of the operands; none for one that is not defined."""
-    computation, position, number = instruction.computation, instruction.position, outline.id
-    found = (computation.outline_of(operand, position, number) for operand in outline.operand_ids)
+    find, position, number = instruction.computation.outline_of, instruction.position, outline.id
+    found = [find(operand, position, number) for operand in outline.operand_ids]
     return [b"" if each is None else each[1].shape for each in found]
 
 

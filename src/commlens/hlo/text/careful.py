@@ -31,6 +31,8 @@ _TOKEN = re.compile(
     + rb"|(?P<word>%?[\w.\-]+)(?P<defines>\s+=(?!=))?",
     re.DOTALL,
 )
+_DEEPEST_INDENT = 256
+"""Blanks before an instruction; it is looked for that far back only, so that long lines cost no more than others."""
 _LONGEST_HEADER = 200
 """Lines over which the parameters of a computation may be spread."""
 _RESULT = re.compile(rb"\s*->\s*")
@@ -167,8 +169,8 @@ def find_instructions(text: bytes, position: int) -> tuple[tuple[int, ...], int,
 
 def _recovers(text: bytes, start: int, behind: int) -> bool:
     """Whether an instruction must start here although a bracket is open: ``name = shape`` first on its line."""
-    first = not text[text.rfind(b"\n", 0, start) + 1 : start].strip()
-    return first and _SHAPE.match(text, behind) is not None
+    before = text[max(0, start - _DEEPEST_INDENT) : start].rstrip(b" \t")
+    return before.endswith(b"\n") and _SHAPE.match(text, behind) is not None
 
 
 def _starts_item(text: bytes, position: int) -> bool:

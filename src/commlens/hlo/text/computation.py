@@ -7,10 +7,11 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from commlens.hlo.model import Computation
+from commlens.hlo.model import Computation, UnreadableError
 from commlens.hlo.text.definitions import Definitions
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.lexis import NAME, as_text
+from commlens.hlo.text.line import ANONYMOUS, nested_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from commlens.hlo.text.module import TextModule
 
 _HEADER: Final = re.compile(rb"\s*(?P<entry>ENTRY\b\s*)?%?(?P<name>" + NAME + rb")?")
+_MAYBE_NESTED: Final = re.compile(rb"[a-z]\s*\([^(){}\"]*[a-z]\s*\(")
 _ROOT: Final = re.compile(rb"\s*ROOT\s")
 
 
@@ -92,9 +94,8 @@ class TextComputation(Computation):
         """All instructions as written."""
         if self.starts is not None:
             stops = [*self.starts[1:], self.end]
-            return tuple(
-                TextInstruction(self, start, stop) for start, stop in zip(self.starts, stops, strict=True)
-            )
+            written = [TextInstruction(self, start, stop) for start, stop in zip(self.starts, stops, strict=True)]
+            return tuple(each for instruction in written for each in (*_nested_in(instruction), instruction))
         found: list[TextInstruction] = []
         start = self.body
         while start < self.end:
@@ -113,13 +114,17 @@ class TextComputation(Computation):
         """Return the instruction of a name that is used at an offset: most stand a few lines above their use."""
         value = self.definitions.value_of(name.encode(), before)
         if value is None:
-            return None
+            return self._nested_by_name.get(name) if name.endswith(ANONYMOUS) else None
         if self.starts is None:
             stop = self.text.find(b"\n", value, self.end)
             return TextInstruction(self, self.text.rfind(b"\n", 0, value) + 1, self.end if stop < 0 else stop)
         behind = bisect_right(self.starts, value)
         stop = self.starts[behind] if behind < len(self.starts) else self.end
         return TextInstruction(self, self.starts[behind - 1], stop)
+
+    @cached_property
+    def _nested_by_name(self) -> dict[str, TextInstruction]:
+        return {each.name: each for each in reversed(self.instructions) if each.nested}
 
     @cached_property
     def root(self) -> TextInstruction:
@@ -139,3 +144,20 @@ class TextComputation(Computation):
         for computation, found in self._module.communication():
             if computation is self:
                 yield from found
+
+
+def _nested_in(instruction: TextInstruction) -> list[TextInstruction]:
+    """Return the instructions that stand as operands of another, innermost first."""
+    text = instruction.computation.text
+    if _MAYBE_NESTED.search(text, instruction.start, instruction.end) is None:
+        return []
+    try:
+        line = instruction.parts
+    except UnreadableError:
+        return []
+    offset = instruction.end - len(line.text)
+    found: list[TextInstruction] = []
+    for start, end in nested_spans(line):
+        inner = TextInstruction(instruction.computation, start + offset, end + offset, nested=True)
+        found += [*_nested_in(inner), inner]
+    return found

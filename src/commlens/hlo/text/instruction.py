@@ -10,7 +10,7 @@ from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.shapes import Shape, parse_shape, read_shape
 from commlens.hlo.text.lexis import NAME, as_text, unquoted
-from commlens.hlo.text.line import Line, Operand, parse_line
+from commlens.hlo.text.line import Line, Operand, parse_line, parse_nested
 from commlens.hlo.text.values import (
     CALL_ATTRIBUTES,
     callees,
@@ -37,13 +37,15 @@ class TextInstruction(Instruction):
         computation: where it stands.
         start: offset of its first byte, ``ROOT`` included; blanks may come before it.
         end: offset behind its last byte.
+        nested: whether it stands as an operand of another instruction and has no name of its own.
     """
 
-    __slots__ = ("_computation", "_line", "end", "start")
+    __slots__ = ("_computation", "_line", "end", "nested", "start")
 
-    def __init__(self, computation: TextComputation, start: int, end: int) -> None:
+    def __init__(self, computation: TextComputation, start: int, end: int, *, nested: bool = False) -> None:
         self._computation = computation
         self._line: Line | None = None
+        self.nested = nested
         self.start = start
         self.end = end
 
@@ -56,7 +58,8 @@ class TextInstruction(Instruction):
         """
         if self._line is None:
             try:
-                self._line = parse_line(self._computation.text[self.start : self.end])
+                text = self._computation.text[self.start : self.end]
+                self._line = parse_nested(text) if self.nested else parse_line(text)
             except GrammarError as error:
                 raise UnreadableError(str(error)) from error
         return self._line

@@ -24,8 +24,13 @@ _OPCODE = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
 _ATTRIBUTE = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)\s*=\s*")
 _OPERAND_NAME = re.compile(rb"\s*%?(?P<name>" + NAME + rb")\s*")
 _MESH = re.compile(rb"@?(?:maximal_)?mesh\b")
+_OPEN_ANGLE = re.compile(rb"@mesh\s*<[^>]*")
 _ARRAY_SHAPE = re.compile(rb"[A-Za-z]\w*(?=[\[(])")
 _NESTED = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
+
+
+ANONYMOUS = ".anon"
+"""How the name of an instruction ends that stands as an operand of another, as XLA names it."""
 
 
 class Span(NamedTuple):
@@ -83,6 +88,20 @@ class Line:
         return [_operand(self.text, *span) for span in split_list(self.text, start, end)]
 
 
+def parse_nested(text: bytes) -> Line:
+    """Take an instruction apart that stands as an operand: it has no name, and may leave out its shape.
+
+    Example:
+        >>> parse_nested(b"f32[4] negate(p)").name
+        'negate.anon'
+    """
+    opcode = _OPCODE.match(text)
+    if opcode is None:
+        opcode = _OPCODE.match(text, shape_end(text, 0))
+    name = b"anon" if opcode is None else opcode["opcode"] + ANONYMOUS.encode()
+    return parse_line(name + b" = " + text)
+
+
 def parse_line(text: bytes) -> Line:
     """Take one instruction apart.
 
@@ -126,6 +145,24 @@ def parse_line(text: bytes) -> Line:
         attributes,
         fault,
     )
+
+
+def nested_spans(line: Line) -> list[Span]:
+    """Return where the operands stand that are instructions themselves, as in ``add(negate(p), p)``."""
+    start, end = line.operand_span
+    return [
+        _trimmed(line.text, *span) for span in split_list(line.text, start, end) if _is_nested(line.text, *span)
+    ]
+
+
+def _is_nested(text: bytes, start: int, end: int) -> bool:
+    if _NESTED.match(text, start, end) is not None:
+        return True
+    try:
+        behind = shape_end(text, _trimmed(text, start, end).start)
+    except GrammarError:
+        return False
+    return _NESTED.match(text, behind, end) is not None
 
 
 def _shape_and_opcode(text: bytes, start: int) -> tuple[Span, re.Match[bytes]]:
@@ -187,6 +224,9 @@ def _read_attributes(text: bytes, start: int, attributes: dict[str, Span]) -> Gr
     pieces = list(split_list(text, text.index(b",", start) + 1, len(text)))
     last: str | None = None
     for piece_start, piece_end in pieces:
+        if last is not None and _OPEN_ANGLE.fullmatch(text, *attributes[last]):
+            attributes[last] = Span(attributes[last].start, _trimmed(text, piece_start, piece_end).end)
+            continue
         key = _ATTRIBUTE.match(text, piece_start, piece_end)
         if key is not None:
             name = as_text(key["key"])
@@ -220,6 +260,9 @@ def _operand(text: bytes, start: int, end: int) -> Operand:
     name = _OPERAND_NAME.fullmatch(text, start, end)
     if name is not None:
         return Operand(as_text(name["name"]), None)
+    nested = _NESTED.match(text, start, end)
+    if nested is not None:
+        return Operand(as_text(nested["opcode"]) + ANONYMOUS, None)
     try:
         shape, shape_stop = read_shape(text[start:end].decode("latin-1"), 0)
     except GrammarError as error:
@@ -229,6 +272,6 @@ def _operand(text: bytes, start: int, end: int) -> Operand:
         return Operand(as_text(name["name"]), shape)
     nested = _NESTED.match(text, start + shape_stop, end)
     if nested is not None:
-        return Operand(as_text(nested["opcode"]) + ".anon", shape)
+        return Operand(as_text(nested["opcode"]) + ANONYMOUS, shape)
     msg = f"expected an operand's name, found {as_text(text[start:end].strip()[:20])!r}"
     raise GrammarError(msg, position=start)

@@ -1,0 +1,24 @@
+"""Sphinx settings: Markdown by MyST, the Furo theme, references taken from the docstrings."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as installed_version
+
+project = "commlens"
+author = "The commlens authors"
+copyright = "The commlens authors"  # noqa: A001 - the name that Sphinx asks for
+release = version = installed_version("commlens")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+suppress_warnings = ["misc.highlighting_failure"]  # examples with errors in them
+
+html_theme = "furo"
+html_title = f"commlens {release}"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False

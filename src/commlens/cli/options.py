@@ -1,0 +1,151 @@
+"""Options that several commands share, and the types of their values."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from commlens.cli.inputs import STAGES, Inputs, Stage
+from commlens.cli.output import FORMATS, Output
+from commlens.errors import CommlensError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from commlens.topology import CollectiveOpGroupMode, Mesh
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+
+_BYTES: Final = re.compile(r"([0-9]{1,18}) ?(?:([KMGT])(?:i?B)?|B)?", re.IGNORECASE)
+_POWERS: Final = ("", "K", "M", "G", "T")
+
+
+class MeshType(click.ParamType):
+    """A mesh: ``data=2,model=4``, or the name of a JSON file."""
+
+    name = "mesh"
+
+    def convert(self, value: str | Mesh, param: click.Parameter | None, ctx: click.Context | None) -> Mesh:
+        """Read the mesh; faults of a file name their place in it, others are faults of the command line."""
+        if not isinstance(value, str):
+            return value
+        from commlens.analysis import as_mesh
+
+        try:
+            return as_mesh(value)
+        except InputError:
+            raise
+        except CommlensError as error:
+            self.fail(str(error), param, ctx)
+
+
+class ModeType(click.ParamType):
+    """A group mode, as ``kFlattenedID`` or ``flattened_id``."""
+
+    name = "mode"
+
+    def convert(
+        self, value: str | CollectiveOpGroupMode, param: click.Parameter | None, ctx: click.Context | None
+    ) -> CollectiveOpGroupMode:
+        """Read the mode."""
+        from commlens.topology import CollectiveOpGroupMode
+
+        try:
+            return CollectiveOpGroupMode(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class BytesType(click.ParamType):
+    """A number of bytes: ``1000000``, ``512MiB``, ``8G``; units are binary."""
+
+    name = "bytes"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the number."""
+        if isinstance(value, int):
+            return value
+        match = _BYTES.fullmatch(value.strip())
+        if match is None or not int(match[1]):
+            self.fail(f"expected bytes such as 1000000, 512MiB or 8G, found {value!r}", param, ctx)
+        return int(match[1]) << 10 * _POWERS.index((match[2] or "").upper())
+
+
+def output_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add ``--format`` and ``-o``; the command gets them as ``output``."""
+
+    @click.option(
+        "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to show the answer."
+    )
+    @click.option(
+        "-o",
+        "--output",
+        "output_path",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the answer to this file, all of it or nothing.",
+    )
+    @functools.wraps(command)
+    def with_output(*, form: str, output_path: Path | None, **others: Any) -> int:
+        return command(output=Output(form, output_path), **others)
+
+    return with_output
+
+
+def input_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add FILE and the options of reading; the command gets them as ``inputs``."""
+
+    @click.argument("files", metavar="FILE...", nargs=-1, required=True)
+    @click.option(
+        "--stage",
+        type=click.Choice(STAGES),
+        default="last",
+        show_default=True,
+        help="Which dumps of a folder to read: those before or after optimisation, all, or the last of each module.",
+    )
+    @click.option("--max-bytes", type=BytesType(), metavar="BYTES", help="Largest content to read. [default: 8GiB]")
+    @click.option("--keep-going", is_flag=True, help="Go on with the other files when one holds no module.")
+    @count_options
+    @functools.wraps(command)
+    def with_inputs(
+        *,
+        files: tuple[str, ...],
+        stage: Stage,
+        max_bytes: int | None,
+        keep_going: bool,
+        replicas: int | None,
+        partitions: int | None,
+        **others: Any,
+    ) -> int:
+        inputs = Inputs(files, stage, max_bytes, replicas, partitions, keep_going=keep_going)
+        return command(inputs=inputs, **others)
+
+    return with_inputs
+
+
+def count_options(command: _Command) -> _Command:
+    """Add ``--replicas`` and ``--partitions``."""
+    positive = click.IntRange(min=1)
+    replicas = click.option("--replicas", type=positive, metavar="R", help="Replica count, where nobody states it.")
+    partitions = click.option("--partitions", type=positive, metavar="P", help="Partition count likewise.")
+    return replicas(partitions(command))
+
+
+def mesh_option(command: _Command) -> _Command:
+    """Add ``--mesh``."""
+    option = click.option(
+        "--mesh",
+        type=MeshType(),
+        metavar="MESH",
+        help="Names of the mesh axes: data=2,model=4 over the logical ids 0..n-1, last axis fastest, or a JSON file "
+        'such as {"axes": {"data": 2, "model": 4}, "device_ids": null}.',
+    )
+    return option(command)
+
+
+def full_option(command: _Command) -> _Command:
+    """Add ``--full``."""
+    return click.option("--full", is_flag=True, help="List ids even where a list has more than 4096.")(command)

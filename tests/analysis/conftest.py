@@ -1,0 +1,45 @@
+"""Small modules for tests of the analysis: write the lines that matter, get the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from commlens.analysis import Report, report
+from commlens.hlo import load
+
+if TYPE_CHECKING:
+    from commlens.analysis import MeshLike
+
+ADD = """
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+"""
+
+
+class ReportOf(Protocol):
+    """Makes a report of an entry computation given by its lines."""
+
+    def __call__(
+        self, *lines: str, header: str = "", before: str = "", mesh: MeshLike | None = None, full: bool = False
+    ) -> Report:
+        """Return the report of a module with these lines in its entry."""
+        ...
+
+
+@pytest.fixture
+def report_of() -> ReportOf:
+    """Return what makes reports; operands ``p`` (f32[16]) and ``q`` (f32[64]) and the reducer ``add`` are there."""
+
+    def make(
+        *lines: str, header: str = "", before: str = "", mesh: MeshLike | None = None, full: bool = False
+    ) -> Report:
+        body = "\n".join(f"  {line}" for line in ("p = f32[16] parameter(0)", "q = f32[64] parameter(1)", *lines))
+        text = f"HloModule m{', ' if header else ''}{header}\n{ADD}\n{before}\nENTRY e {{\n{body}\n}}\n"
+        return report(load(text), mesh, full=full)
+
+    return make

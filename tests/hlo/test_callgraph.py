@@ -1,0 +1,231 @@
+"""How often computations run: loops, calls, branches, and what cannot be known."""
+
+from __future__ import annotations
+
+import pytest
+from commlens.hlo.callgraph import CallGraph
+from commlens.hlo.discovery import discover
+from commlens.hlo.text import TextModule, read_modules
+from commlens.hlo.trip_counts import trip_count
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def load(text: str) -> TextModule:
+    """Return the one module of a text."""
+    (module,) = read_modules(text.encode())
+    return module
+
+
+LOOP = """HloModule m
+
+body {{
+  s = (s32[], f32[8], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant({step})
+  j = s32[] {op}(i, one)
+  x = f32[8] get-tuple-element(s), index=1
+  n = s32[] get-tuple-element(s), index=2
+  r = f32[8] all-reduce(x), replica_groups={{}}, to_apply=add
+  ROOT t = (s32[], f32[8], s32[]) tuple(j, r, n)
+}}
+
+cond {{
+  s = (s32[], f32[8], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=2
+  k = s32[] constant({limit})
+  ROOT c = pred[] compare({sides}), direction={direction}
+}}
+
+ENTRY e {{
+  x = f32[8] parameter(0)
+  z = s32[] constant({start})
+  n = s32[] constant({limit})
+  t = (s32[], f32[8], s32[]) tuple(z, x, n)
+  w = (s32[], f32[8], s32[]) while(t), condition=cond, body=body{config}
+  ROOT g = f32[8] get-tuple-element(w), index=1
+}}
+"""
+
+
+def loop(**values: object) -> str:
+    """Return a counted loop."""
+    defaults = {"step": 1, "op": "add", "limit": 5, "sides": "i, k", "direction": "LT", "start": 0, "config": ""}
+    return LOOP.format(**{**defaults, **values})
+
+
+def run(start: int, limit: int, step: int, direction: str) -> int | None:
+    """Run the loop; None where it does not end soon."""
+    tests = {"LT": int.__lt__, "LE": int.__le__, "GT": int.__gt__, "GE": int.__ge__, "NE": int.__ne__}
+    count = 0
+    while tests[direction](start, limit):
+        start += step
+        count += 1
+        if count > 200:
+            return None
+    return count
+
+
+@given(
+    st.integers(-20, 20),
+    st.integers(-20, 20),
+    st.integers(-4, 4),
+    st.sampled_from(["LT", "LE", "GT", "GE", "NE"]),
+    st.sampled_from(["i, k", "i, n"]),
+)
+def test_counted_loops_are_counted(start: int, limit: int, step: int, direction: str, sides: str) -> None:
+    """The count is that of running the loop; the bound may be a constant or an element that never changes."""
+    module = load(loop(start=start, limit=limit, step=step, direction=direction, sides=sides))
+    expected = run(start, limit, step, direction)
+    found = trip_count(module.instruction("w"))
+    assert found == expected
+
+
+def test_sides_may_be_swapped_and_subtraction_counts() -> None:
+    """``5 > i`` is ``i < 5``, and counting down by subtraction is counting."""
+    assert trip_count(load(loop(sides="k, i", direction="GT")).instruction("w")) == 5
+    assert trip_count(load(loop(start=9, limit=1, op="subtract", step=2, direction="GT")).instruction("w")) == 4
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ', backend_config={"known_trip_count":{"n":"32"},"known_init_step":{"init":"0","step":"1"}}',
+        ', backend_config="{\\"known_trip_count\\":{\\"n\\":\\"32\\"}}"',
+        ', backend_config={"x":"}","known_trip_count":{"n":32}}',
+    ],
+)
+def test_what_the_module_states_is_believed(config: str) -> None:
+    """known_trip_count wins over what the instructions say, in every spelling."""
+    assert trip_count(load(loop(config=config)).instruction("w")) == 32
+
+
+@pytest.mark.parametrize("values", [{"op": "multiply"}, {"sides": "i, i"}, {"direction": "EQ"}, {"step": 0}])
+def test_other_loops_are_unknown(values: dict[str, object]) -> None:
+    """A loop that does not count, or never ends, has no count: not one, not zero."""
+    assert trip_count(load(loop(**values)).instruction("w")) is None
+
+
+NESTED = """HloModule m
+
+leaf {
+  p = f32[8] parameter(0)
+  ROOT r = f32[8] all-reduce(p), replica_groups={}, to_apply=add
+}
+
+other {
+  ROOT p = f32[8] parameter(0)
+}
+
+inner_cond {
+  p = f32[8] parameter(0)
+  q = f32[8] all-reduce(p), replica_groups={}, to_apply=add
+  ROOT c = pred[] custom-call(q), custom_call_target="f"
+}
+
+inner {
+  p = f32[8] parameter(0)
+  a = f32[8] call(p), to_apply=leaf
+  ROOT b = f32[8] call(a), to_apply=leaf
+}
+
+outer_cond {
+  p = f32[8] parameter(0)
+  ROOT c = pred[] custom-call(p), custom_call_target="f"
+}
+
+outer {
+  p = f32[8] parameter(0)
+  w = f32[8] while(p), condition=inner_cond, body=inner, backend_config={"known_trip_count":{"n":"3"}}
+  k = pred[] constant(true)
+  ROOT d = f32[8] conditional(k, w, w), true_computation=leaf, false_computation=other
+}
+
+unused {
+  p = f32[8] parameter(0)
+  ROOT a = f32[8] call(p), to_apply=lonely
+}
+
+lonely {
+  p = f32[8] parameter(0)
+  ROOT s = f32[8] all-reduce(p), replica_groups={}, to_apply=add
+}
+
+ENTRY e {
+  p = f32[8] parameter(0)
+  w = f32[8] while(p), condition=outer_cond, body=outer, backend_config={"known_trip_count":{"n":"5"}}
+  ROOT l = f32[8] fusion(w), kind=kLoop, calls=leaf
+}
+"""
+
+
+def test_call_sites_multiply_along_paths_and_add_up() -> None:
+    """The leaf runs 5*(3*2 + 1 branch) times in the loops and once in the entry."""
+    graph = discover(load(NESTED)).call_graph
+    assert graph.executions("leaf") == 5 * (3 * 2 + 1) + 1
+    assert graph.conditionals("leaf") == ("d",)
+
+
+def test_a_condition_runs_once_more_than_its_body() -> None:
+    """Each of the five rounds tests four times."""
+    assert discover(load(NESTED)).call_graph.executions("inner_cond") == 5 * 4
+
+
+def test_what_no_path_leads_to_never_runs() -> None:
+    """Not reachable is zero, not unknown."""
+    found = discover(load(NESTED))
+    assert found.call_graph.executions("lonely") == 0
+    assert [site.name for site in found.sites] == ["r", "q", "s"]
+
+
+def test_an_unknown_factor_makes_the_count_unknown() -> None:
+    """One loop without a count spoils the sum, but not what it does not run."""
+    graph = discover(load(NESTED.replace(', backend_config={"known_trip_count":{"n":"3"}}', ""))).call_graph
+    assert graph.executions("leaf") is None
+    assert graph.executions("lonely") == 0
+
+
+def test_without_entry_nothing_is_known() -> None:
+    """A text cut before its entry has no counts."""
+    text = NESTED[: NESTED.index("ENTRY")] + "cut {\n  p = f32[8] parameter(0)\n"
+    graph = discover(load(text)).call_graph
+    assert graph.executions("leaf") is None
+
+
+def test_cycles_end() -> None:
+    """Computations that call each other, which no valid module has, are unknown and do not hang."""
+    text = """HloModule m
+a {
+  p = f32[8] parameter(0)
+  r = f32[8] all-reduce(p), replica_groups={}, to_apply=add
+  ROOT x = f32[8] call(r), to_apply=b
+}
+b {
+  p = f32[8] parameter(0)
+  ROOT x = f32[8] call(p), to_apply=a
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  ROOT x = f32[8] call(p), to_apply=a
+}
+"""
+    assert discover(load(text)).call_graph.executions("a") is None
+
+
+def test_call_chains_of_any_length() -> None:
+    """Ten thousand nested calls need no recursion, and looking up callers stays linear."""
+    depth = 10_000
+    parts = ["HloModule m\n\nc.0 {\n  p = f32[8] parameter(0)\n  ROOT r = f32[8] all-reduce(p), to_apply=add\n}\n"]
+    parts += [
+        f"c.{i} {{\n  p = f32[8] parameter(0)\n  ROOT x = f32[8] call(p), to_apply=c.{i - 1}\n}}\n" for i in range(1, depth)
+    ]
+    parts.append(f"ENTRY e {{\n  p = f32[8] parameter(0)\n  ROOT x = f32[8] call(p), to_apply=c.{depth - 1}\n}}\n")
+    assert discover(load("".join(parts))).call_graph.executions("c.0") == 1
+
+
+def test_a_graph_can_leave_call_sites_out() -> None:
+    """Call sites with rows of their own do not count."""
+    module = load(NESTED)
+    graph = CallGraph(module, ["leaf"], lambda call: call.role == "fusion")
+    assert graph.executions("leaf") == 35
