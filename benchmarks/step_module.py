@@ -1,8 +1,8 @@
 """Write large modules to read: a sharded training step from JAX, and a text with few collectives.
 
 The dense one is a transformer's training step, weights sharded over ``fsdp`` and activations over ``tensor``, every
-collective written out and every layer unrolled: 16 collectives and 44 kB a layer. It is lowered, not compiled, and printed
-as XLA dumps modules before optimisation. Run as a script, since the devices must be forced before JAX starts:
+collective written out and every layer unrolled: 16 collectives and 42 kB a layer. It is lowered, not compiled, and
+printed as XLA dumps modules before optimisation. Run as a script: the devices must be forced before JAX starts.
 
     python benchmarks/step_module.py LAYERS OUT.txt OUT.pb
 """
@@ -48,7 +48,9 @@ def write_dense(layers: int, text: Path, proto: Path) -> None:
     os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
     import jax
     import jax.numpy as jnp
+    import numpy as np
     from jax import lax
+    from jax.sharding import Mesh
     from jax.sharding import PartitionSpec as Spec
     from jaxlib import _hlo
 
@@ -63,9 +65,7 @@ def write_dense(layers: int, text: Path, proto: Path) -> None:
         "g2": Spec(),
     }
     sizes = {"wqkv": (width, 3 * width), "wo": (width, width), "w_up": (width, hidden), "w_down": (hidden, width)}
-    weights = {
-        name: jax.ShapeDtypeStruct((layers, *sizes.get(name, (width,))), jnp.float32, sharding=None) for name in specs
-    }
+    weights = {name: jax.ShapeDtypeStruct((layers, *sizes.get(name, (width,))), jnp.float32) for name in specs}
     batches = jax.ShapeDtypeStruct((batch, length, width), jnp.float32)
 
     def gather(weight, name):
@@ -96,7 +96,7 @@ def write_dense(layers: int, text: Path, proto: Path) -> None:
         value, gradient = jax.value_and_grad(loss)(w)
         return jax.tree.map(lambda old, slope: old - 0.1 * slope, w, gradient), lax.psum(value, ("fsdp", "tensor"))
 
-    mesh = jax.make_mesh((2, 4), ("fsdp", "tensor"))
+    mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("fsdp", "tensor"))
     inputs = (Spec("fsdp", "tensor"), specs)
     step = jax.shard_map(train_step, mesh=mesh, in_specs=inputs, out_specs=(specs, Spec()), check_vma=False)
     lowered = jax.jit(step).lower(batches, weights)

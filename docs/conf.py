@@ -6,7 +6,7 @@ from importlib.metadata import version as installed_version
 
 project = "commlens"
 author = "The commlens authors"
-copyright = "The commlens authors"  # noqa: A001 - the name that Sphinx asks for
+copyright = "The commlens authors"
 release = version = installed_version("commlens")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import copy
 import tracemalloc
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -281,12 +281,16 @@ def test_no_groups(groups: Any) -> None:
 def test_forms_and_representations() -> None:
     """Every list says how it is spelt, and long ones do not flood a screen."""
     mesh = MeshAxesReplicaGroupList(Mesh({"a": 2}), ["a"])
-    assert (CollectiveDeviceList(None).form, CollectiveDeviceList([[0]]).form, mesh.form) == ("empty", "list", "mesh_axes")
+    assert (CollectiveDeviceList(None).form, CollectiveDeviceList([[0]]).form, mesh.form) == (
+        "empty",
+        "list",
+        "mesh_axes",
+    )
     assert CollectiveDeviceList(None) == CollectiveDeviceList([])
     assert repr(CollectiveDeviceList([[0, 1], [2]])) == "CollectiveDeviceList([[0, 1], [2]])"
     assert repr(CollectiveDeviceList([range(100)])) == "<CollectiveDeviceList of 100 ids in 1 groups>"
     iota = IotaReplicaGroupList(1, 2)
-    assert repr(CollectiveDeviceList(iota)) == f"CollectiveDeviceList({iota!r})"
+    assert repr(CollectiveDeviceList(iota)) == "CollectiveDeviceList(IotaReplicaGroupList(1, 2, (2,), (0,)))"
 
 
 def test_a_maximal_mesh_is_one_group_of_one_device() -> None:
@@ -348,7 +352,10 @@ def test_one_group_costs_one_group() -> None:
 
 def _message(fields: Any) -> Any:
     """Fields as an object with attributes, absent ones as protobuf gives them."""
-    if isinstance(fields, dict):
-        absent = {"device_ids": [], "iota_transform": None, "sub_axis_info": None}
-        return SimpleNamespace(**absent | {name: _message(value) for name, value in fields.items()})
-    return [_message(each) for each in fields] if isinstance(fields, list) else fields
+    if isinstance(fields, list):
+        return [_message(each) for each in cast("list[Any]", fields)]
+    if not isinstance(fields, dict):
+        return fields
+    absent: dict[str, Any] = {"device_ids": [], "iota_transform": None, "sub_axis_info": None}
+    present = {name: _message(value) for name, value in cast("dict[str, Any]", fields).items()}
+    return SimpleNamespace(**absent | present)

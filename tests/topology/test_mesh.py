@@ -181,6 +181,13 @@ def test_meshes_survive_text_fields_and_copies(mesh: Mesh) -> None:
 
 
 @given(meshes())
+def test_representations_build_the_mesh(mesh: Mesh) -> None:
+    """A mesh is shown as the call that makes it."""
+    names = {"Mesh": Mesh, "IotaTileAssignment": IotaTileAssignment}
+    assert eval(repr(mesh), names) == mesh  # noqa: S307 - text of our own
+
+
+@given(meshes())
 def test_axes_of_size_1_can_be_left_out(mesh: Mesh) -> None:
     """Without them the devices stand in the same order; a mesh of ones keeps one axis."""
     smaller = mesh.without_trivial_axes()

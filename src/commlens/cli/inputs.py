@@ -67,7 +67,7 @@ class Inputs:
         Raises:
             InputError: an input holds no module, unless faults are to be kept for later.
         """
-        answers = Answers[Answer]([], [])
+        answers: Answers[Answer] = Answers([], [])
         with Progress(sys.stderr, len(self.paths)) as progress:
             for path in self.paths:
                 progress.begin(path)

@@ -79,7 +79,12 @@ def output_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add ``--format`` and ``-o``; the command gets them as ``output``."""
 
     @click.option(
-        "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to show the answer."
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        default="table",
+        show_default=True,
+        help="How to show the answer.",
     )
     @click.option(
         "-o",

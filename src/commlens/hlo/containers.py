@@ -108,7 +108,9 @@ def uncompressed(data: bytes, path: str, *, max_bytes: int = MAX_BYTES) -> bytes
     if unpacked is None:
         raise _too_large(path, max_bytes)
     if compression_of(unpacked) is not None:
-        raise InputError(f"expected one layer of compression, found {name} around {compression_of(unpacked)}", path=path)
+        raise InputError(
+            f"expected one layer of compression, found {name} around {compression_of(unpacked)}", path=path
+        )
     return unpacked
 
 

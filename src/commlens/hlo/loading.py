@@ -197,7 +197,9 @@ def _binary_modules(data: bytes, path: str, replicas: int | None, partitions: in
     except CommlensError as error:
         if looks_like_hlo(data):
             return _text_modules(data, path, replicas, partitions)
-        raise InputError(f"{_EXPECTED}, found binary data that starts with {excerpt(data)}: {error}", path=path) from error
+        raise InputError(
+            f"{_EXPECTED}, found binary data that starts with {excerpt(data)}: {error}", path=path
+        ) from error
 
 
 def _check_counts(replicas: int | None, partitions: int | None) -> None:

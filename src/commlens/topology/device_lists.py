@@ -28,7 +28,7 @@ _SHOWN_IDS = 64
 """Most ids that a repr shows."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class IotaReplicaGroupList(LaidOutGroups):
     """A replica group list kept as an iota: ``[2,4]<=[8]``, ``[4,2]<=[2,4]T(1,0)``.
 
@@ -100,6 +100,9 @@ class IotaReplicaGroupList(LaidOutGroups):
 
     def __str__(self) -> str:
         return self.tile.text
+
+    def __repr__(self) -> str:
+        return f"IotaReplicaGroupList{(*self.tile.dims, self.reshape_dims, self.transpose_perm)}"
 
     @property
     def form(self) -> str:
@@ -371,7 +374,7 @@ class CollectiveDeviceList(GroupList):
 
     def to_iota(self) -> IotaReplicaGroupList | None:
         """The same groups as an iota, recognised in O(n) from ids; None where no iota has them."""
-        return _to_iota(self)
+        return self.iota_replica_group_list or _to_iota(self)
 
     def to_mesh_axes(self, mesh: Mesh) -> MeshAxesReplicaGroupList | None:
         """The same groups in the same order as axes of a mesh; None where they are none."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _GENERATED_NAME = re.compile(r"axis_[0-9]+")
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Mesh:
     """Named axes over the devices ``0..n-1`` in some order; the last axis runs fastest.
 
@@ -138,6 +138,11 @@ class Mesh:
             return f"maximal_mesh[device_id={self.device_at(0)}]"
         axes = ",".join(f"{quote(name)}={size}" for name, size in self.axes)
         return f"mesh[{axes}]" if self.order.ids is None else f"mesh[{axes}], device_ids=({self.order.text})"
+
+    def __repr__(self) -> str:
+        if not self.axes:
+            return f"Mesh.maximal({self.device_at(0)})" if self.is_maximal else "Mesh.empty()"
+        return f"Mesh({dict(self.axes)})" if self.order.ids is None else f"Mesh({dict(self.axes)}, {self.device_ids!r})"
 
     @property
     def device_ids(self) -> IotaTileAssignment | tuple[int, ...] | None:

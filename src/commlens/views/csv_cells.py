@@ -47,11 +47,12 @@ def csv_cell(value: object) -> str:
         >>> csv_cell(None), csv_cell(True), csv_cell([[0, 1], [2, 3]]), csv_cell({"a": "1"}), csv_cell(-1)
         ('', 'true', '{{0,1},{2,3}}', 'a=1', "'-1")
     """
-    text = printable(_text(value))
+    text = printable(plain_value(value))
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
 
 
-def _text(value: object) -> str:
+def plain_value(value: object) -> str:
+    """Return a value as text, see :func:`csv_cell`, without care for spreadsheets."""
     match value:
         case None:
             return ""
@@ -68,10 +69,10 @@ def _text(value: object) -> str:
 
 
 def _joined_mapping(mapping: Mapping[object, object]) -> str:
-    return ";".join(f"{key}={_text(value)}" for key, value in mapping.items())
+    return ";".join(f"{key}={plain_value(value)}" for key, value in mapping.items())
 
 
 def _joined(values: Sequence[object]) -> str:
     if any(isinstance(value, (list, tuple)) for value in values):
-        return "{" + ",".join("{" + _text(value) + "}" for value in values) + "}"
-    return ",".join(_text(value) for value in values)
+        return "{" + ",".join("{" + plain_value(value) + "}" for value in values) + "}"
+    return ",".join(plain_value(value) for value in values)

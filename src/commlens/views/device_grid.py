@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.views.lines import BLANK, DIM, Line, Span
 from commlens.views.words import cut, pad, printable, width_of
@@ -41,30 +41,49 @@ class Member:
     repeated: bool = False
 
 
+class Axis(NamedTuple):
+    """An axis of a grid.
+
+    Attributes:
+        name: what to call it, may be empty.
+        size: places along it.
+        step: how far its coordinate grows from one place to the next.
+    """
+
+    name: str
+    size: int
+    step: int = 1
+
+    def label(self, at: int) -> str:
+        """Return the name of a place, empty where the axis has no name."""
+        name = cut(printable(self.name), _SHOWN_AXIS)
+        return f"{name} {at * self.step}" if name else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Devices in a grid.
 
     Attributes:
-        axes: names and sizes, outermost first; the last runs along a line, the one before it from line to line, all
-            others from block to block. Names may be empty.
+        axes: outermost first; the last runs along a line, the one before it from line to line, all others from block
+            to block.
         devices: the devices in row-major order; None where the grid has a hole.
         members: where each device stands; devices of no group are missing.
     """
 
-    axes: tuple[tuple[str, int], ...]
+    axes: tuple[Axis, ...]
     devices: Sequence[int | None]
     members: Mapping[int, Member]
 
     @property
     def rows(self) -> int:
         """Lines of a block."""
-        return self.axes[-2][1] if len(self.axes) > 1 else 1
+        return self.axes[-2].size if len(self.axes) > 1 else 1
 
     @property
     def columns(self) -> int:
         """Devices in a line."""
-        return self.axes[-1][1]
+        return self.axes[-1].size
 
     def room(self, device: int | None) -> int:
         """Return the group that a device lies in."""
@@ -117,12 +136,12 @@ class Picture:
         """Yield the picture line by line, one block after another."""
         grid = self.grid
         outer = grid.axes[:-2]
-        for block, coordinates in enumerate(itertools.product(*(range(count) for _, count in outer))):
+        for block, coordinates in enumerate(itertools.product(*(range(axis.size) for axis in outer))):
             if block:
                 yield BLANK
             if outer:
-                names = [f"{_name(name)} {at}".strip() for (name, _), at in zip(outer, coordinates, strict=True)]
-                yield (Span(" " * self.margin), Span(", ".join(names), DIM))
+                names = [axis.label(at) for axis, at in zip(outer, coordinates, strict=True)]
+                yield (Span(" " * self.margin), Span(", ".join(filter(None, names)), DIM))
             yield from self._block(block * grid.rows)
 
     def _block(self, first_row: int) -> Iterator[Line]:
@@ -142,7 +161,7 @@ class Picture:
         yield self._wall(above, outside)
 
     def _column_heading(self) -> Iterator[Line]:
-        name = _name(self.grid.axes[-1][0])
+        name = cut(printable(self.grid.axes[-1].name), _SHOWN_AXIS)
         if name:
             places = "".join(f" {at:^{self.cell_width}}" for at in range(self.grid.columns))
             yield (Span(pad(name, self.margin - 1, "right") + " " + places.rstrip(), DIM),)
@@ -174,7 +193,7 @@ def picture_of(grid: Grid) -> Picture:
     Example:
         >>> from commlens.views.lines import text_of
         >>> members = {device: Member(device // 2, device % 2) for device in range(4)}
-        >>> for one in picture_of(Grid((("data", 2), ("model", 2)), range(4), members)).lines():
+        >>> for one in picture_of(Grid((Axis("data", 2), Axis("model", 2)), range(4), members)).lines():
         ...     print(text_of(one))
          model    0      1
                ┌─────────────┐
@@ -186,7 +205,7 @@ def picture_of(grid: Grid) -> Picture:
     id_width = max((len(str(device)) for device in grid.devices if device is not None), default=1)
     cells = [_cell(device, grid.members, id_width) for device in grid.devices]
     row_names = [_row_name(grid, at) for at in range(grid.rows)]
-    widest = max(width_of(name) for name in (*row_names, _name(grid.axes[-1][0])))
+    widest = max(width_of(name) for name in (*row_names, cut(printable(grid.axes[-1].name), _SHOWN_AXIS)))
     return Picture(grid, cells, 2 + max(len(cell) for cell in cells), widest + 1 if widest else 0)
 
 
@@ -201,9 +220,4 @@ def _cell(device: int | None, members: Mapping[int, Member], id_width: int) -> s
 
 
 def _row_name(grid: Grid, at: int) -> str:
-    name = _name(grid.axes[-2][0]) if len(grid.axes) > 1 else ""
-    return f"{name} {at}" if name else ""
-
-
-def _name(name: str) -> str:
-    return cut(printable(name), _SHOWN_AXIS)
+    return grid.axes[-2].label(at) if len(grid.axes) > 1 else ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from commlens.views.alike import alike
 from commlens.views.csv_cells import csv_lines
+from commlens.views.json_text import to_json
 from commlens.views.markdown import markdown_table, markdown_text
 from commlens.views.report_table import facts_of, notes_of, report_lines, wide_table
 from commlens.views.totals_table import TITLES, totals_table
@@ -91,15 +91,6 @@ class ReportView:
             if place:
                 yield "\n"
             yield from _module_markdown(report)
-
-
-def to_json(value: object) -> str:
-    """Return a JSON value on one line, in ASCII.
-
-    Raises:
-        ValueError: a number is infinite or none at all, which JSON cannot say.
-    """
-    return json.dumps(value, allow_nan=False)
 
 
 def _module_json(report: Report) -> Iterator[str]:

@@ -11,7 +11,7 @@ from commlens.hlo.model import Call, Module, Unread
 from commlens.hlo.proto.computation import ProtoComputation
 from commlens.hlo.proto.decoding import as_text, attributes_of, decode, decode_or_empty
 from commlens.hlo.proto.instruction import ProtoInstruction
-from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, Notable, find_notable, opcode_of
+from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, Notable, find_notable
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
     DeviceAssignmentProto,
     HloInstructionOutline,
@@ -56,6 +56,7 @@ class ProtoModule(Module):
     ) -> None:
         self.source = source
         self.outline = outline
+        self._outlines = list(outline.computations)
         self.path = path
         self._made: dict[int, ProtoComputation] = {}
         self.replica_count, self.num_partitions = _counts(outline, config, replicas, partitions)
@@ -74,7 +75,7 @@ class ProtoModule(Module):
     def names(self) -> tuple[str, ...]:
         """The names of the computations in file order; a repeated one is told apart by a number, as XLA does it."""
         found: dict[str, int] = {}
-        for computation in self.outline.computations:
+        for computation in self._outlines:
             name = unique = as_text(computation.name)
             while unique in found:
                 found[name] += 1
@@ -89,19 +90,19 @@ class ProtoModule(Module):
     @cached_property
     def _by_id(self) -> dict[int, int]:
         """Positions of the computations by id, the first of several."""
-        computations = enumerate(self.outline.computations)
-        return {computation.id: number for number, computation in reversed(list(computations))}
+        last = len(self._outlines) - 1
+        return {each.id: last - number for number, each in enumerate(reversed(self._outlines))}
 
     def _computation(self, number: int) -> ProtoComputation:
         made = self._made.get(number)
         if made is None:
-            made = self._made[number] = ProtoComputation(self, number, self.outline.computations[number])
+            made = self._made[number] = ProtoComputation(self, number, self._outlines[number])
         return made
 
     @cached_property
     def computations(self) -> tuple[ProtoComputation, ...]:
         """All computations in file order."""
-        return tuple(self._computation(number) for number in range(len(self.outline.computations)))
+        return tuple(self._computation(number) for number in range(len(self._outlines)))
 
     def computation(self, name: str) -> ProtoComputation | None:
         """Return the computation of that name, None if there is none."""
@@ -123,15 +124,17 @@ class ProtoModule(Module):
 
     @cached_property
     def _notable(self) -> list[Notable]:
-        return find_notable(self.outline.computations)
+        with _collector_paused():
+            return find_notable(self._outlines)
 
     @cached_property
     def communicating(self) -> dict[int, list[Site | Instruction]]:
         """What may communicate, by number of its computation, in row order."""
         reader = SiteReader()
         found: dict[int, list[Site | Instruction]] = {}
+        notable = self._notable
         with _collector_paused():
-            for number, instructions in self._notable:
+            for number, instructions in notable:
                 items = reader.read(self._computation(number), instructions)
                 if items:
                     found[number] = items
@@ -146,19 +149,20 @@ class ProtoModule(Module):
     def _callers_by_id(self) -> dict[int, list[tuple[int, int, int]]]:
         """Who calls each computation: number of the caller's computation, the caller's id and position."""
         found: dict[int, list[tuple[int, int, int]]] = {}
+        notable = self._notable
         with _collector_paused():
-            for number, instructions in self._notable:
-                for position, data in instructions:
-                    if opcode_of(data) not in STARTS_AND_PLAIN:  # those only call their reducer
-                        outline = decode_or_empty(HloInstructionOutline, data)
+            for number, instructions in notable:
+                for each in instructions:
+                    if each.opcode not in STARTS_AND_PLAIN:  # those only call their reducer
+                        outline = decode_or_empty(HloInstructionOutline, each.data)
                         for callee in outline.called_computation_ids:
-                            found.setdefault(callee, []).append((number, outline.id, position))
+                            found.setdefault(callee, []).append((number, outline.id, each.position))
         return found
 
     def callers(self, names: Collection[str]) -> list[Call]:
         """Return every call of the named computations, in file order; reducers and the like are not called so."""
         numbers = (self._by_name.get(name) for name in names)
-        ids = [self.outline.computations[number].id for number in numbers if number is not None]
+        ids = [self._outlines[number].id for number in numbers if number is not None]
         places = {place for callee in ids for place in self._callers_by_id.get(callee, ())}
         instructions = [ProtoInstruction(self._computation(number), position) for number, _, position in sorted(places)]
         return [Call(each, role, callee) for each in instructions for role, callee in each.called if callee in names]
@@ -166,10 +170,12 @@ class ProtoModule(Module):
     @cached_property
     def structure_faults(self) -> tuple[Unread, ...]:
         """Computations that cannot be called, because another one has their id."""
+        if len(self._by_id) == len(self._outlines):
+            return ()
         return tuple(
-            Unread(f"computation {self.names[number]}", self.names[number], f"another computation has its id, {computation.id}")
-            for number, computation in enumerate(self.outline.computations)
-            if self._by_id[computation.id] != number
+            Unread(f"computation {name}", name, f"another computation has its id, {outline.id}")
+            for number, (name, outline) in enumerate(zip(self.names, self._outlines, strict=True))
+            if self._by_id[outline.id] != number
         )
 
     @cached_property
@@ -221,7 +227,9 @@ def _counts(
         stated.append((config.replica_count, config.num_partitions))
         assignments.insert(0, config.static_device_assignment)
     stated += [(assignment.replica_count, assignment.computation_count) for assignment in assignments]
-    first, second = ([count for count in counts if count is not None and count > 0] for counts in zip(*stated, strict=True))
+    first, second = (
+        [count for count in counts if count is not None and count > 0] for counts in zip(*stated, strict=True)
+    )
     if not first and not second:
         return None, None
     return (first or [1])[0], (second or [1])[0]

@@ -7,6 +7,7 @@ instruction is looked at more closely.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.hlo.model import UnreadableError
@@ -48,8 +49,36 @@ def _field(opcode: str) -> bytes:
     return bytes((_OPCODE_TAG, len(opcode))) + opcode.encode()
 
 
-_QUIET: Final = frozenset(map(_field, _LEAVES | _DONE | APPLIERS))
-_LOUD: Final = {_field(opcode): opcode for opcode in STARTS_AND_PLAIN | {"fusion", "custom-call", "while", "call"}}
+_QUIET_NAMES: Final = _LEAVES | _DONE | APPLIERS
+_QUIET: Final = frozenset(map(_field, _QUIET_NAMES))
+_LOUD: Final = MappingProxyType(
+    {_field(opcode): opcode for opcode in STARTS_AND_PLAIN | {"fusion", "custom-call", "while", "call"}}
+)
+
+
+class EncodedInstruction(NamedTuple):
+    """An encoded instruction.
+
+    Attributes:
+        position: its position in its computation.
+        opcode_field: the bytes of its opcode's field where that stands behind a short name; else anything.
+        data: all of its bytes.
+    """
+
+    position: int
+    opcode_field: bytes
+    data: bytes
+
+    @property
+    def opcode(self) -> str | None:
+        """The opcode, None where the bytes are no instruction."""
+        known = _LOUD.get(self.opcode_field)
+        if known is not None:
+            return known
+        try:
+            return as_text(decode(HloInstructionOutline, self.data).opcode)
+        except UnreadableError:
+            return None
 
 
 class Notable(NamedTuple):
@@ -57,11 +86,11 @@ class Notable(NamedTuple):
 
     Attributes:
         number: the computation's position in the file.
-        instructions: their positions in the computation, and their bytes.
+        instructions: the instructions, in the file's order.
     """
 
     number: int
-    instructions: list[tuple[int, bytes]]
+    instructions: list[EncodedInstruction]
 
 
 def find_notable(computations: Iterable[HloComputationOutline]) -> list[Notable]:
@@ -77,36 +106,18 @@ def find_notable(computations: Iterable[HloComputationOutline]) -> list[Notable]
     """
     found: list[Notable] = []
     for number, computation in enumerate(computations):
-        instructions: list[tuple[int, bytes]] = []
+        instructions: list[EncodedInstruction] = []
         position = 0
         try:
             for data in computation.instructions:
                 start = data[1] + 2  # behind the name, if it has less than 128 bytes
-                if data[start : start + 2 + data[start + 1]] not in _QUIET:
-                    instructions.append((position, data))
+                opcode_field = data[start : start + 2 + data[start + 1]]
+                if opcode_field not in _QUIET:
+                    instructions.append(EncodedInstruction(position, opcode_field, data))
                 position += 1
         except IndexError:  # one is shorter than a name and an opcode
-            pairs = enumerate(computation.instructions)
-            instructions = [(position, data) for position, data in pairs if _opcode_field(data) not in _QUIET]
+            every = (EncodedInstruction(place, b"", data) for place, data in enumerate(computation.instructions))
+            instructions = [each for each in every if each.opcode not in _QUIET_NAMES]
         if instructions:
             found.append(Notable(number, instructions))
     return found
-
-
-def _opcode_field(data: bytes) -> bytes:
-    """Return the bytes of the opcode's field where it stands behind a short name, else none."""
-    if len(data) > 1 and len(data) > data[1] + 3:
-        start = data[1] + 2
-        return data[start : start + 2 + data[start + 1]]
-    return b""
-
-
-def opcode_of(data: bytes) -> str | None:
-    """Return the opcode of an encoded instruction, None where the bytes are no instruction."""
-    known = _LOUD.get(_opcode_field(data))
-    if known is not None:
-        return known
-    try:
-        return as_text(decode(HloInstructionOutline, data).opcode)
-    except UnreadableError:
-        return None

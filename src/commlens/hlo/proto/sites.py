@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from google.protobuf.message import DecodeError
+
 from commlens.hlo.collectives import signature_of
 from commlens.hlo.custom_calls import custom_call_opcode
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto.computation import UNKNOWN_ID
-from commlens.hlo.proto.decoding import decode
 from commlens.hlo.proto.instruction import ProtoInstruction
-from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, opcode_of
+from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloCollectiveOutline
 from commlens.hlo.signature import InstructionSite
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from commlens.hlo.model import Instruction
     from commlens.hlo.proto.computation import ProtoComputation
+    from commlens.hlo.proto.opcodes import EncodedInstruction
     from commlens.hlo.signature import Signature, Site
 
 _VARYING: Final = tuple(field.name for field in HloCollectiveOutline.DESCRIPTOR.fields)
@@ -42,38 +44,36 @@ class SiteReader:
         default_factory=dict[tuple["bytes | bool", ...], "Signature"]
     )
 
-    def read(self, computation: ProtoComputation, found: Iterable[tuple[int, bytes]]) -> list[Site | Instruction]:
+    def read(self, computation: ProtoComputation, found: Iterable[EncodedInstruction]) -> list[Site | Instruction]:
         """Read the notable instructions of one computation.
 
         Args:
             computation: the computation.
-            found: positions and bytes of its notable instructions.
+            found: its notable instructions.
 
         Returns:
             A site for every plain collective; an instruction for what must be looked into or cannot be read. All of
             them in row order.
         """
         items: list[tuple[int, Site | Instruction]] = []
-        for position, data in found:
-            opcode = opcode_of(data)
-            instruction = ProtoInstruction(computation, position)
+        for encoded in found:
+            opcode = encoded.opcode
+            instruction = ProtoInstruction(computation, encoded.position)
             if opcode in STARTS_AND_PLAIN:
-                items.append(self._collective(instruction, data))
+                items.append(self._collective(instruction, encoded.data))
             elif opcode is None:
                 items.append((UNKNOWN_ID, instruction))
-            elif _must_be_looked_into(opcode, instruction, data):
+            elif _must_be_looked_into(opcode, instruction, encoded.data):
                 items.append((instruction.message.id, instruction))
         return computation.in_row_order(items)
 
     def _collective(self, instruction: ProtoInstruction, data: bytes) -> tuple[int, Site | Instruction]:
+        number = UNKNOWN_ID
         try:
-            outline = decode(HloCollectiveOutline, data)
-        except UnreadableError:
-            return UNKNOWN_ID, instruction
-        number = outline.id
-        try:
+            outline = HloCollectiveOutline.FromString(data)
+            number = outline.id
             return number, self._site(instruction, outline)
-        except UnreadableError:
+        except (UnreadableError, DecodeError):
             return number, instruction
 
     def _site(self, instruction: ProtoInstruction, outline: HloCollectiveOutline) -> InstructionSite:

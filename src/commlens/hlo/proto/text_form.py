@@ -130,7 +130,9 @@ def _is_module(block: _Block) -> bool:
 
 
 def _unbalanced(position: int) -> GrammarError:
-    return GrammarError("expected every message to be closed by its own bracket, found one too many or too few", position=position)
+    return GrammarError(
+        "expected every message to be closed by its own bracket, found one too many or too few", position=position
+    )
 
 
 def _parse(data: bytes, block: _Block, message: Message) -> None:

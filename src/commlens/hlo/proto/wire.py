@@ -85,5 +85,9 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << (7 * count)
         if byte < 0x80:
             return number, position + count + 1
-    msg = f"the data end inside a number at byte {position}" if end - position < _MAX_VARINT else f"byte {position} starts no number"
+    msg = (
+        f"the data end inside a number at byte {position}"
+        if end - position < _MAX_VARINT
+        else f"byte {position} starts no number"
+    )
     raise WireError(msg)

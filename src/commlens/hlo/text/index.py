@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlens.hlo.text.careful import next_item
+from commlens.hlo.text.lexis import NAME
 from commlens.hlo.text.scanner import BLOCK, Scanner
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from commlens.hlo.text.scanner import Block, Positions
 
 _HEADER_LINE = re.compile(rb"^[^\n\w]*HloModule\b[^\n]*", re.MULTILINE)
-_SHORTEST_HEADER = len(b"}\nHloModule a\n")
+_STRAY = re.compile(rb"^[ \t]*(?:ENTRY\b|%?" + NAME + rb"[ \t]*[({])[^\n]*\{", re.MULTILINE)
+"""A line between computations that may be one itself: a computation on a single line."""
+_SHORTEST_ITEM = len(b"}\ne{}\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,15 @@ class _Builder:
         opened, closed = block.opened.tolist(), block.closed.tolist()
         if block.hits.size and not self._all_inside(block):
             return False
-        gap_start = None if self.is_open else (self.ends[-1] + 1 if self.ends else 0)
-        self._find_headers(gap_start, opened, closed, end)
+        before = [] if self.is_open else [self.ends[-1] + 1 if self.ends else 0]
+        gaps = [
+            gap
+            for gap in zip([*before, *closed], [*opened, end], strict=False)
+            if gap[1] - gap[0] >= _SHORTEST_ITEM
+        ]
+        if any(_STRAY.search(self.text, start, stop) for start, stop in gaps):
+            return False
+        self._find_headers(gaps)
         self.opened += opened
         self.bodies += block.bodies.tolist()
         self.ends += closed
@@ -129,16 +139,13 @@ class _Builder:
         finished = np.searchsorted(block.closed, block.hits)
         return bool(np.all(begun == finished + 1))
 
-    def _find_headers(self, gap_start: int | None, opened: list[int], closed: list[int], end: int) -> None:
+    def _find_headers(self, gaps: list[tuple[int, int]]) -> None:
         """Look for module headers in the gaps between computations."""
-        starts = closed if gap_start is None else [gap_start, *closed]
-        stops = [*opened, end]
-        for start, stop in zip(starts, stops, strict=False):
-            if stop - start >= _SHORTEST_HEADER:
-                known = self.headers[-1][1] if self.headers else -1
-                self.headers += [
-                    match.span() for match in _HEADER_LINE.finditer(self.text, start, stop) if match.start() >= known
-                ]
+        known = self.headers[-1][1] if self.headers else -1
+        for start, stop in gaps:
+            self.headers += [
+                match.span() for match in _HEADER_LINE.finditer(self.text, start, stop) if match.start() >= known
+            ]
 
     def read_carefully(self, start: int, end: int) -> int:
         """Read items from before ``start`` until behind ``end``; return where to go on."""

@@ -1,0 +1,94 @@
+"""Reading large modules, against XLA's own reader on the same bytes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from jaxlib import _hlo
+
+import commlens
+from conftest import Table, best_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+MEGABYTE = 1_000_000
+PEAK = """
+import resource, sys, commlens
+report = commlens.report(commlens.load(sys.argv[1]))
+assert report.collectives and report.totals is not None
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def read(path: Path) -> commlens.Report:
+    """Return the report of a file, rows and totals made."""
+    report = commlens.report(commlens.load(path))
+    assert len(report.collectives) > 0
+    assert report.totals is not None
+    return report
+
+
+def ours(benchmark: BenchmarkFixture, path: Path) -> float:
+    """Return our best time for a file."""
+    benchmark.pedantic(read, args=(path,), rounds=5, warmup_rounds=1)
+    return benchmark.stats.stats.min
+
+
+def peak_bytes(path: Path) -> int:
+    """Return the peak memory of a process that reports on a file."""
+    done = subprocess.run([sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def test_dense_text(benchmark: BenchmarkFixture, table: Table, dense_text: Path) -> None:
+    """A text with a collective every 3 kB."""
+    text = dense_text.read_text()
+    theirs = best_of(lambda: _hlo.hlo_module_from_text(text), 3)
+    table.faster("report of a dense text / XLA's text reader", ours(benchmark, dense_text), theirs, at_least=12)
+
+
+def test_sparse_text(benchmark: BenchmarkFixture, table: Table, sparse_text: Path) -> None:
+    """A text with a collective every 100 kB."""
+    text = sparse_text.read_text()
+    theirs = best_of(lambda: _hlo.hlo_module_from_text(text), 3)
+    table.faster("report of a sparse text / XLA's text reader", ours(benchmark, sparse_text), theirs, at_least=25)
+
+
+def test_dense_proto(benchmark: BenchmarkFixture, table: Table, dense_proto: Path) -> None:
+    """The dense module as a proto."""
+    data = dense_proto.read_bytes()
+    theirs = best_of(lambda: _hlo.HloModule.from_serialized_hlo_module_proto(data), 3)
+    table.faster("report of a dense proto / XLA's proto reader", ours(benchmark, dense_proto), theirs, at_least=4)
+
+
+def test_dense_json(benchmark: BenchmarkFixture, table: Table, dense_text: Path) -> None:
+    """The whole command, JSON of every row included."""
+    command = [sys.executable, "-c", "import sys; from commlens.cli import main; sys.exit(main())", "report"]
+    arguments = [*command, str(dense_text), "--format", "json"]
+
+    def run() -> None:
+        done = subprocess.run(arguments, capture_output=True, check=True)
+        assert json.loads(done.stdout)["schema"] == "commlens.report/1"
+
+    benchmark.pedantic(run, rounds=3)
+    text = dense_text.read_text()
+    theirs = best_of(lambda: _hlo.hlo_module_from_text(text), 3)
+    table.faster("commlens report --format json, dense text", benchmark.stats.stats.min, theirs, at_least=1)
+
+
+def test_peak_memory_text(benchmark: BenchmarkFixture, table: Table, dense_text: Path) -> None:
+    """Peak memory of a process that reads the dense text."""
+    limit = int(1.5 * dense_text.stat().st_size) + 100 * MEGABYTE
+    table.memory("peak memory, dense text", benchmark.pedantic(peak_bytes, args=(dense_text,), rounds=1), limit)
+
+
+def test_peak_memory_proto(benchmark: BenchmarkFixture, table: Table, dense_proto: Path) -> None:
+    """Peak memory of a process that reads the dense proto."""
+    limit = 6 * dense_proto.stat().st_size + 100 * MEGABYTE
+    table.memory("peak memory, dense proto", benchmark.pedantic(peak_bytes, args=(dense_proto,), rounds=1), limit)
