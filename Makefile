@@ -39,7 +39,7 @@ lint: $(VENV)/.dev ## format, lint, import rules, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo --no-cache pyproject.toml tools/import-cycles.toml
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 test: lint ## all checks, then the tests (PYTEST_ARGS are passed on)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -49,16 +49,17 @@ format: $(VENV)/.dev ## format and mend what ruff can
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.dev ## speed and memory, with the ratios to XLA's own reader and to numpy (some minutes)
-	$(BIN)/python -m pytest benchmarks -o python_files='bench_*.py' -o addopts= -p no:doctest --import-mode=importlib --benchmark-only $(BENCH_ARGS)
+	$(BIN)/python -m pytest benchmarks -o python_files='bench_*.py' -o addopts=--import-mode=importlib --benchmark-only $(BENCH_ARGS)
 
 docs: $(VENV)/.docs ## the documentation as HTML in docs/_build
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build
 	@echo "open docs/_build/index.html"
 
-oldest: ## the tests with the oldest core dependencies that are allowed, in an environment of their own
-	$(MAKE) VENV=.venv/oldest .venv/oldest/.dev
-	.venv/oldest/bin/python -m pip install --quiet --constraint constraints/oldest.txt --requirement constraints/oldest.txt
-	.venv/oldest/bin/python -m pytest $(PYTEST_ARGS)
+oldest: ## the tests with the oldest core dependencies that are allowed (without those that ask jaxlib)
+	$(PYTHON) -m venv .venv/oldest
+	.venv/oldest/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.venv/oldest/bin/python -m pip install --quiet --editable . --constraint constraints/oldest.txt pytest hypothesis import-linter
+	.venv/oldest/bin/python -m pytest --ignore-glob='*oracle*' $(PYTEST_ARGS)
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) docs/_build benchmarks/.cache .benchmarks .hypothesis .pytest_cache .ruff_cache

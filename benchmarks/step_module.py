@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,6 @@ def write_dense(layers: int, text: Path, proto: Path) -> None:
     from jax import lax
     from jax.sharding import Mesh
     from jax.sharding import PartitionSpec as Spec
-    from jaxlib import _hlo
 
     jax.config.update("jax_platforms", "cpu")
     width, hidden, heads, length, batch = 16, 32, 4, 8, 4
@@ -68,14 +68,14 @@ def write_dense(layers: int, text: Path, proto: Path) -> None:
     weights = {name: jax.ShapeDtypeStruct((layers, *sizes.get(name, (width,))), jnp.float32) for name in specs}
     batches = jax.ShapeDtypeStruct((batch, length, width), jnp.float32)
 
-    def gather(weight, name):
+    def gather(weight: jax.Array, name: str) -> jax.Array:
         return lax.all_gather(weight, "fsdp", axis=specs[name].index("fsdp") - 1, tiled=True)
 
-    def norm(x, gain):
+    def norm(x: jax.Array, gain: jax.Array) -> jax.Array:
         return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * gain
 
     @partial(jax.jit, inline=True)
-    def layer(x, w):
+    def layer(x: jax.Array, w: dict[str, jax.Array]) -> jax.Array:
         h = lax.all_gather(norm(x, w["g1"]), "tensor", axis=1, tiled=True)
         qkv = (h @ gather(w["wqkv"], "wqkv")).reshape((*h.shape[:2], 3, -1, width // heads))
         q, k, v = jnp.moveaxis(qkv, 2, 0)
@@ -86,8 +86,8 @@ def write_dense(layers: int, text: Path, proto: Path) -> None:
         up = jax.nn.gelu(h @ gather(w["w_up"], "w_up")) @ gather(w["w_down"], "w_down")
         return x + lax.psum_scatter(up, "tensor", scatter_dimension=1, tiled=True)
 
-    def train_step(x, w):
-        def loss(w):
+    def train_step(x: jax.Array, w: dict[str, jax.Array]) -> tuple[dict[str, jax.Array], jax.Array]:
+        def loss(w: dict[str, jax.Array]) -> jax.Array:
             y = x
             for index in range(layers):
                 y = layer(y, {name: value[index] for name, value in w.items()})
@@ -100,9 +100,10 @@ def write_dense(layers: int, text: Path, proto: Path) -> None:
     inputs = (Spec("fsdp", "tensor"), specs)
     step = jax.shard_map(train_step, mesh=mesh, in_specs=inputs, out_specs=(specs, Spec()), check_vma=False)
     lowered = jax.jit(step).lower(batches, weights)
-    serialized = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+    computation: Any = lowered.compiler_ir("hlo")
+    serialized = computation.as_serialized_hlo_module_proto()
     proto.write_bytes(serialized)
-    text.write_text(_hlo.HloModule.from_serialized_hlo_module_proto(serialized).to_string())
+    text.write_text(import_module("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto(serialized).to_string())
 
 
 if __name__ == "__main__":

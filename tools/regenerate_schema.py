@@ -7,6 +7,7 @@ that is two major versions newer.
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import resources
 from importlib.metadata import version
@@ -17,6 +18,7 @@ from grpc_tools import protoc  # pyright: ignore[reportMissingModuleSource, repo
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 SCHEMA = "commlens/hlo/proto/schema/commlens_hlo.proto"
 GENERATOR = "1.64."
+BARE_MAPPING = re.compile(r"_Mapping(?=\])")  # strict type checkers want its parameters
 
 
 def main() -> int:
@@ -27,7 +29,11 @@ def main() -> int:
         return 1
     includes = str(resources.files("grpc_tools") / "_proto")
     arguments = ["protoc", f"-I{SOURCE}", f"-I{includes}", f"--python_out={SOURCE}", f"--pyi_out={SOURCE}", SCHEMA]
-    return int(protoc.main(arguments))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    failed = int(protoc.main(arguments))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    if not failed:
+        stub = (SOURCE / SCHEMA).with_name("commlens_hlo_pb2.pyi")
+        stub.write_text(BARE_MAPPING.sub("_Mapping[str, object]", stub.read_text()))
+    return failed
 
 
 if __name__ == "__main__":

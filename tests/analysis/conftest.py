@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +10,8 @@ from commlens.analysis import Report, report
 from commlens.hlo import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from commlens.analysis import MeshLike
 
 ADD = """
@@ -21,18 +23,8 @@ add {
 """
 
 
-class ReportOf(Protocol):
-    """Makes a report of an entry computation given by its lines."""
-
-    def __call__(
-        self, *lines: str, header: str = "", before: str = "", mesh: MeshLike | None = None, full: bool = False
-    ) -> Report:
-        """Return the report of a module with these lines in its entry."""
-        ...
-
-
 @pytest.fixture
-def report_of() -> ReportOf:
+def report_of() -> Callable[..., Report]:
     """Return what makes reports; operands ``p`` (f32[16]) and ``q`` (f32[64]) and the reducer ``add`` are there."""
 
     def make(

@@ -83,17 +83,17 @@ def groups_from_sharding(
 
     Raises:
         GrammarError: the text breaks the grammar.
-        CommlensError: the sharding has no tile, has no such dimension, or the channel is below 1.
+        CommlensError: the sharding cuts no dimension, has no such dimension, or the channel is below 1.
 
     Example:
         >>> groups_from_sharding("{devices=[4,2]<=[8]}", [0]).list
         '{{0,2,4,6},{1,3,5,7}}'
     """
-    tile = parse_sharding(sharding).tile
-    if tile is None:
-        msg = f"expected a tiled sharding such as {{devices=[4,2]<=[8]}}, found {sharding.strip()}, which has no tile"
+    read = parse_sharding(sharding)
+    if read.kind != "tiled" or read.tile is None:
+        msg = f"expected a tiled sharding such as {{devices=[4,2]<=[8]}}, found {read}, which cuts no dimension"
         raise CommlensError(msg)
-    groups = all_reduce_groups_along_sharding_dims(tile, sorted(dims))
+    groups = all_reduce_groups_along_sharding_dims(read.tile, sorted(dims))
     return _answer(groups, None if mesh is None else as_mesh(mesh), channel_id, devices, full=full)
 
 

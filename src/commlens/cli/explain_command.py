@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commlens.cli.options import ModeType, count_options, full_option, mesh_option, output_options
+from commlens.cli.options import count_options, full_option, mesh_option, output_options, read_mode
 from commlens.cli.specs import placed
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @count_options
 @click.option(
     "--mode",
-    type=ModeType(),
+    callback=read_mode,
     metavar="MODE",
     help="Group mode, to tell who takes part: kCrossReplica, kCrossPartition, kCrossReplicaAndPartition, kFlattenedID.",
 )
@@ -47,5 +47,6 @@ def command(
 
     with placed("SPEC"):
         answer = explain(spec, mesh, devices=devices, replicas=replicas, partitions=partitions, mode=mode, full=full)
-    output.show(ExplanationView(answer))
+    known = replicas is not None or partitions is not None
+    output.show(ExplanationView(answer, (replicas or 1, partitions or 1) if known else None))
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,29 +14,25 @@ if TYPE_CHECKING:
     from commlens.cli.output import Output
     from commlens.topology import Mesh
 
+_MOST_DIGITS: Final = 9
 
-class DimsType(click.ParamType):
-    """Dimensions: ``0`` or ``0,2``."""
 
-    name = "dims"
-
-    def convert(
-        self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Read the dimensions."""
-        if not isinstance(value, str):
-            return value
-        parts = [part.strip() for part in value.split(",")]
-        if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-            self.fail(f"expected dimensions such as 0 or 0,2, found {value!r}", param, ctx)
-        return tuple(int(part) for part in parts)
+def read_dims(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """Read ``--dims``: ``0`` or ``0,2``."""
+    if value is None:
+        return None
+    parts = [part.strip() for part in value.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) <= _MOST_DIGITS for part in parts):
+        msg = f"expected dimensions such as 0 or 0,2, found {value!r}"
+        raise click.BadParameter(msg)
+    return tuple(int(part) for part in parts)
 
 
 @click.command("groups")
 @mesh_option
 @click.option("--over", metavar="AXIS,...", help="Axes of the mesh, outermost first in a group; sub-axes as a:(1)2.")
 @click.option("--sharding", metavar="SHARDING", help="A tiled sharding, such as {devices=[4,2]<=[8]}.")
-@click.option("--dims", type=DimsType(), metavar="DIM,...", help="Dimensions of the sharding to communicate along.")
+@click.option("--dims", callback=read_dims, metavar="DIM,...", help="Dimensions of the sharding to communicate along.")
 @click.option("--channel-id", type=click.IntRange(min=1), default=1, show_default=True, metavar="N")
 @full_option
 @output_options

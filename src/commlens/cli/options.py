@@ -24,55 +24,41 @@ _BYTES: Final = re.compile(r"([0-9]{1,18}) ?(?:([KMGT])(?:i?B)?|B)?", re.IGNOREC
 _POWERS: Final = ("", "K", "M", "G", "T")
 
 
-class MeshType(click.ParamType):
-    """A mesh: ``data=2,model=4``, or the name of a JSON file."""
+def read_mesh(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Mesh | None:
+    """Read ``--mesh``; faults of a file name their place in it, others are faults of the command line."""
+    if value is None:
+        return None
+    from commlens.analysis import as_mesh
 
-    name = "mesh"
-
-    def convert(self, value: str | Mesh, param: click.Parameter | None, ctx: click.Context | None) -> Mesh:
-        """Read the mesh; faults of a file name their place in it, others are faults of the command line."""
-        if not isinstance(value, str):
-            return value
-        from commlens.analysis import as_mesh
-
-        try:
-            return as_mesh(value)
-        except InputError:
-            raise
-        except CommlensError as error:
-            self.fail(str(error), param, ctx)
+    try:
+        return as_mesh(value)
+    except InputError:
+        raise
+    except CommlensError as error:
+        raise click.BadParameter(str(error)) from error
 
 
-class ModeType(click.ParamType):
-    """A group mode, as ``kFlattenedID`` or ``flattened_id``."""
+def read_mode(_context: click.Context, _parameter: click.Parameter, value: str | None) -> CollectiveOpGroupMode | None:
+    """Read ``--mode``, in any spelling that XLA has used."""
+    if value is None:
+        return None
+    from commlens.topology import CollectiveOpGroupMode
 
-    name = "mode"
-
-    def convert(
-        self, value: str | CollectiveOpGroupMode, param: click.Parameter | None, ctx: click.Context | None
-    ) -> CollectiveOpGroupMode:
-        """Read the mode."""
-        from commlens.topology import CollectiveOpGroupMode
-
-        try:
-            return CollectiveOpGroupMode(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+    try:
+        return CollectiveOpGroupMode.parse(value)
+    except CommlensError as error:
+        raise click.BadParameter(str(error)) from error
 
 
-class BytesType(click.ParamType):
-    """A number of bytes: ``1000000``, ``512MiB``, ``8G``; units are binary."""
-
-    name = "bytes"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the number."""
-        if isinstance(value, int):
-            return value
-        match = _BYTES.fullmatch(value.strip())
-        if match is None or not int(match[1]):
-            self.fail(f"expected bytes such as 1000000, 512MiB or 8G, found {value!r}", param, ctx)
-        return int(match[1]) << 10 * _POWERS.index((match[2] or "").upper())
+def read_bytes(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    """Read a number of bytes: ``1000000``, ``512MiB``, ``8G``; units are binary."""
+    if value is None:
+        return None
+    match = _BYTES.fullmatch(value.strip())
+    if match is None or not int(match[1]):
+        msg = f"expected bytes such as 1000000, 512MiB or 8G, found {value!r}"
+        raise click.BadParameter(msg)
+    return int(match[1]) << 10 * _POWERS.index((match[2] or "").upper())
 
 
 def output_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -111,7 +97,7 @@ def input_options(command: Callable[..., int]) -> Callable[..., int]:
         show_default=True,
         help="Which dumps of a folder to read: those before or after optimisation, all, or the last of each module.",
     )
-    @click.option("--max-bytes", type=BytesType(), metavar="BYTES", help="Largest content to read. [default: 8GiB]")
+    @click.option("--max-bytes", callback=read_bytes, metavar="BYTES", help="Largest content to read. [default: 8GiB]")
     @click.option("--keep-going", is_flag=True, help="Go on with the other files when one holds no module.")
     @count_options
     @functools.wraps(command)
@@ -143,7 +129,7 @@ def mesh_option(command: _Command) -> _Command:
     """Add ``--mesh``."""
     option = click.option(
         "--mesh",
-        type=MeshType(),
+        callback=read_mesh,
         metavar="MESH",
         help="Names of the mesh axes: data=2,model=4 over the logical ids 0..n-1, last axis fastest, or a JSON file "
         'such as {"axes": {"data": 2, "model": 4}, "device_ids": null}.',

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from commlens.errors import GrammarError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 
 @contextmanager
-def placed(name: str) -> Iterator[None]:
+def placed(name: str) -> Generator[None]:
     """Name the place of what breaks a grammar within: the text is line 1 of ``name``.
 
     Raises:

@@ -29,10 +29,10 @@ class _Stream(Protocol):
 
 
 def compression_of(data: bytes) -> str | None:
-    """Return the name of the compression that a content starts like, None for none that is read.
+    r"""Return the name of the compression that a content starts like, None for none that is read.
 
     Example:
-        >>> compression_of(b"\\x1f\\x8b\\x08"), compression_of(b"HloModule m")
+        >>> compression_of(b"\x1f\x8b\x08"), compression_of(b"HloModule m")
         ('gzip', None)
     """
     return next((name for magic, name in _MAGIC if data.startswith(magic)), None)
@@ -54,7 +54,7 @@ def read_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> by
             regular = stat.S_ISREG(status.st_mode) and 0 < status.st_size <= max_bytes
             data = file.read() if regular else _read_at_most(file, max_bytes)  # at once: a copy less
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {_reason(error)}", path=str(path)) from error
+        raise _unreadable(str(path), error) from error
     if data is None:
         raise _too_large(str(path), max_bytes)
     return uncompressed(data, str(path), max_bytes=max_bytes)
@@ -74,7 +74,7 @@ def read_stream(stream: IO[bytes], path: str, *, max_bytes: int = MAX_BYTES) -> 
     try:
         data = _read_at_most(stream, max_bytes)
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {_reason(error)}", path=path) from error
+        raise _unreadable(path, error) from error
     if data is None:
         raise _too_large(path, max_bytes)
     return uncompressed(data, path, max_bytes=max_bytes)
@@ -102,15 +102,16 @@ def uncompressed(data: bytes, path: str, *, max_bytes: int = MAX_BYTES) -> bytes
     except InputError:
         raise
     except EOFError as error:
-        raise InputError(f"the {name} data are cut off", path=path) from error
+        reason = f"the {name} data are cut off"
+        raise InputError(reason, path=path) from error
     except _errors() as error:
-        raise InputError(f"the {name} data are damaged: {error}", path=path) from error
+        reason = f"the {name} data are damaged: {error}"
+        raise InputError(reason, path=path) from error
     if unpacked is None:
         raise _too_large(path, max_bytes)
     if compression_of(unpacked) is not None:
-        raise InputError(
-            f"expected one layer of compression, found {name} around {compression_of(unpacked)}", path=path
-        )
+        reason = f"expected one layer of compression, found {name} around {compression_of(unpacked)}"
+        raise InputError(reason, path=path)
     return unpacked
 
 
@@ -177,5 +178,6 @@ def _too_large(path: str, limit: int) -> InputError:
     return InputError(f"holds more than the {limit:,} bytes that are taken; --max-bytes sets another limit", path=path)
 
 
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+def _unreadable(path: str, error: OSError | ValueError) -> InputError:
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return InputError(f"cannot be read: {reason}", path=path)

@@ -64,13 +64,16 @@ class _Finder:
 
     def look_at(self, computation: Computation, items: Iterable[Site | Instruction]) -> None:
         """Read what can be read on its own, keep what depends on other computations for later."""
-        kept = [read for item in items for read in self._read(item)]
+        kept: list[Site | Instruction] = []
+        for item in items:
+            if isinstance(item, Site):
+                kept.append(item)
+            else:
+                kept += self._read(item)
         if kept:
-            self._items[computation.name] = self._items.get(computation.name, []) + kept
+            self._items.setdefault(computation.name, []).extend(kept)
 
-    def _read(self, item: Site | Instruction) -> list[Site | Instruction]:
-        if isinstance(item, Site):
-            return [item]
+    def _read(self, item: Instruction) -> list[Site | Instruction]:
         try:
             opcode = item.opcode
             if opcode in ("async-start", "fusion"):
@@ -93,13 +96,19 @@ class _Finder:
 
     def finish(self) -> Discovery:
         """Resolve what depends on other computations."""
-        plain = {name: [each for each in items if isinstance(each, Site)] for name, items in self._items.items()}
-        self._resolve_async(plain)
-        self._resolve_fusions(plain)
-        graph = CallGraph(self._module, [name for name, items in self._items.items() if items], self._is_own_row)
-        sites = [site for items in self._items.values() for site in items if isinstance(site, Site)]
-        kept = [site for site in sites if not self._only_wrapped(site, graph)]
-        return Discovery(tuple(kept), (*self._unread, *self._module.structure_faults), graph)
+        self._resolve_async()
+        self._resolve_fusions()
+        graph = CallGraph(self._module, self._items, self._is_own_row)
+        wrapped = {callee for _, _, callee in self._own_rows if not graph.calls_of(callee)}
+        sites = tuple(
+            site for name, items in self._items.items() if name not in wrapped for site in items if isinstance(site, Site)
+        )
+        return Discovery(sites, (*self._unread, *self._module.structure_faults), graph)
+
+    def _only_site(self, name: str) -> Site | None:
+        """Return the one thing that communicates in a computation, None where there is none or more."""
+        items = self._items.get(name, [])
+        return items[0] if len(items) == 1 and isinstance(items[0], Site) else None
 
     def _is_own_row(self, call: Call) -> bool:
         """Whether a call site has a row of its own, so that what it runs is not counted at its own line."""
@@ -108,47 +117,39 @@ class _Finder:
     def _own(self, caller: Instruction, callee: str) -> None:
         self._own_rows.add((caller.computation.name, caller.name, callee))
 
-    def _only_wrapped(self, site: Site, graph: CallGraph) -> bool:
-        """Whether a site is run only by call sites that have rows of their own."""
-        name = site.computation_name
-        return any(callee == name for _, _, callee in self._own_rows) and not graph.calls_of(name)
-
-    def _resolve_async(self, plain: dict[str, list[Site]]) -> None:
+    def _resolve_async(self) -> None:
         """Turn every async-start over one collective into a site of its own."""
         for items in self._items.values():
             for position, item in enumerate(items):
-                if isinstance(item, Instruction) and item.opcode == "async-start":
-                    site = self._async_site(item, plain)
+                if not isinstance(item, Site) and item.opcode == "async-start":
+                    site = self._async_site(item)
                     if site is not None:
                         items[position] = site
 
-    def _async_site(self, start: Instruction, plain: dict[str, list[Site]]) -> Site | None:
+    def _async_site(self, start: Instruction) -> Site | None:
         callee = next((name for role, name in start.called if role == "async"), None)
         if callee is None or self._module.computation(callee) is None:
             why = "expected calls= to name a computation of the module" + ("" if callee is None else f", found {callee}")
             self._unread.append(unread_item(start, why))
             return None
-        wrapped = plain.get(callee, [])
-        if len(wrapped) != 1:
+        inner = self._only_site(callee)
+        if inner is None:
             return None
-        inner = wrapped[0]
         attributes = {**inner.signature.frontend_attributes, **start.frontend_attributes}
         self._own(start, callee)
         signature = replace(inner.signature, is_async=True, frontend_attributes=attributes)
         return InstructionSite(start, signature, inner.channel_id)
 
-    def _resolve_fusions(self, plain: dict[str, list[Site]]) -> None:
+    def _resolve_fusions(self) -> None:
         """Turn every custom fusion of all-reduce and dynamic-slice by partition into a reduce-scatter."""
-        bodies = {
-            name: sites[0]
-            for name, sites in plain.items()
-            if len(sites) == 1 and sites[0].signature.opcode == "all-reduce" and self._is_scatter(name, sites[0])
-        }
+        bodies: dict[str, Site] = {}
+        for name in self._items:
+            site = self._only_site(name)
+            if site is not None and site.signature.opcode == "all-reduce" and self._is_scatter(name, site):
+                bodies[name] = site
         for call in self._module.callers(bodies.keys()) if bodies else ():
             if call.role == "fusion" and call.caller.raw_attribute("kind") == "kCustom":
                 self._add_fusion(call, bodies[call.callee])
-        for items in self._items.values():
-            items[:] = [item for item in items if isinstance(item, Site)]
 
     def _is_scatter(self, name: str, reduced: Site) -> bool:
         """Whether a computation slices, by partition or replica, what its all-reduce gives."""

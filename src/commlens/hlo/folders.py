@@ -20,6 +20,7 @@ _DUMP: Final = re.compile(
     r"(?:(?P<platform>(?:sm_\d+\.\d+_)?[A-Za-z0-9]+)_)?(?P<stage>before|after)_optimizations"
     r"\.(?P<kind>txt|hlo|hlo\.pb|pb|hlo\.pbtxt|pbtxt)(?:\.(?:gz|xz|bz2|zst))?"
 )
+_MAYBE: Final = frozenset({"hlo", "hlotxt", "log", "pb", "pbtxt", "txt"})
 _NEURON: Final = ("model.hlo_module.pb", "model.hlo.pb")
 _MODULE_FOLDER: Final = "MODULE_"
 
@@ -46,13 +47,13 @@ def module_files(folder: Path, stage: Stage = "last") -> tuple[list[Path], bool]
     """Find the files in a folder that hold modules.
 
     Args:
-        folder: a folder that XLA dumped to (``--xla_dump_to``), a Neuron compile cache or one of its parts, or a folder of
-            HLO files.
+        folder: a folder that XLA dumped to (``--xla_dump_to``), a Neuron compile cache or one of its parts, or a folder
+            of HLO files.
         stage: which dumps are wanted.
 
     Returns:
-        The files, sorted, and whether each of them must hold a module. Where the names of the files say nothing, all
-        files are returned and those that hold no module are to be passed over.
+        The files, sorted, and whether each of them must hold a module. Where no name says so, all files that may are
+        returned, and those that do not are to be passed over.
 
     Raises:
         InputError: the folder cannot be listed, or has no dump of the stage.
@@ -61,13 +62,15 @@ def module_files(folder: Path, stage: Stage = "last") -> tuple[list[Path], bool]
         files = sorted(path for path in folder.iterdir() if path.is_file())
         cached = [path for inner in _neuron_folders(folder) for path in _neuron_file(inner)]
     except OSError as error:
-        raise InputError(f"the folder cannot be listed: {error.strerror}", path=str(folder)) from error
+        reason = f"the folder cannot be listed: {error.strerror}"
+        raise InputError(reason, path=str(folder)) from error
     dumps = [dump for dump in map(_dump, files) if dump is not None]
     if not dumps and not cached:
-        return files, False
+        return [path for path in files if _MAYBE.intersection(path.name.split(".")[1:])], False
     wanted = _wanted(dumps, stage)
     if not wanted and not cached:
-        raise InputError(f"the folder has no dump from {stage} optimisation", path=str(folder))
+        reason = f"the folder has no dump from {stage} optimisation"
+        raise InputError(reason, path=str(folder))
     return [*sorted(wanted), *cached], True
 
 

@@ -49,12 +49,12 @@ _INSTRUCTIONS: Final = re.compile(rb"\binstructions[ \t]{0,8}:?[ \t]{0,8}[{<]")
 
 
 def _may_be_text_form(data: bytes) -> bool:
-    """Whether a text starts with a field of a proto's text form and has instructions in it.
+    r"""Whether a text starts with a field of a proto's text form and has instructions in it.
 
     Example:
-        >>> _may_be_text_form(b'# a comment\\nhlo_module { computations { instructions { opcode: "add" } } }')
+        >>> _may_be_text_form(b'# a comment\nhlo_module { computations { instructions { opcode: "add" } } }')
         True
-        >>> _may_be_text_form(b"e {\\n  x = f32[] parameter(0)\\n}")
+        >>> _may_be_text_form(b"e {\n  x = f32[] parameter(0)\n}")
         False
     """
     blank = _BLANK.match(data)
@@ -63,10 +63,10 @@ def _may_be_text_form(data: bytes) -> bool:
 
 
 def excerpt(data: bytes) -> str:
-    """Return the first bytes of a content for a message.
+    r"""Return the first bytes of a content for a message.
 
     Example:
-        >>> excerpt(b"\\x7fELF\\x02\\x01")
-        "'\\\\x7fELF\\\\x02\\\\x01'"
+        >>> excerpt(b"\x7fELF\x02\x01")
+        "'\\x7fELF\\x02\\x01'"
     """
     return repr(data[:_EXCERPT])[1:]

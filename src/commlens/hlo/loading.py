@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
@@ -23,16 +24,20 @@ Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
 STANDARD_INPUT: Final = "-"
 _GLANCE: Final = 4096
 _EXPECTED: Final = "expected HLO text or a protobuf with an HLO module"
+_NO_MODULE: Final = "the folder holds no HLO module: expected an XLA dump, a Neuron compile cache or HLO files"
+_NO_COMPUTATION: Final = "expected a computation, such as ENTRY main { ... }, found none"
 
 
 def load(source: Source, *, replicas: int | None = None, partitions: int | None = None) -> Module:
-    """Load one module.
+    r"""Load one module.
+
+    What a file holds is told from its content: HLO text, a binary HloModuleProto, HloProto, HloSnapshot,
+    HloUnoptimizedSnapshot, HloModuleProtoWithConfig or HloModuleGroupProto, or the text form of any of these. One layer
+    of gzip, xz, bzip2 or (with the extra ``zstd``) zstd compression is taken off.
 
     Args:
         source: HLO text (a string with a line break), the path of a file or folder (every other string), or the content
-            of a file (bytes). What a file holds is told from its content: HLO text, a binary HloModuleProto, HloProto,
-            HloSnapshot, HloUnoptimizedSnapshot, HloModuleProtoWithConfig or HloModuleGroupProto, or the text form of any
-            of these; one layer of gzip, xz, bzip2 or (with the extra ``zstd``) zstd compression is taken off.
+            of a file (bytes).
         replicas: replica count, where the module does not say it or is to be read otherwise.
         partitions: partition count likewise.
 
@@ -44,13 +49,14 @@ def load(source: Source, *, replicas: int | None = None, partitions: int | None 
             :func:`load_all`.
 
     Example:
-        >>> module = load("HloModule m, num_partitions=2\\nENTRY e {\\n  ROOT p = f32[8] parameter(0)\\n}\\n")
+        >>> module = load("HloModule m, num_partitions=2\nENTRY e {\n  ROOT p = f32[8] parameter(0)\n}\n")
         >>> module.name, module.format, module.num_partitions
         ('m', 'text', 2)
     """
     modules = load_all(source, replicas=replicas, partitions=partitions)
     if len(modules) > 1:
-        raise InputError(f"holds {len(modules)} modules, expected one: load_all reads them all", path=_name_of(source))
+        reason = f"expected one module, found {len(modules)}: load_all reads them all"
+        raise InputError(reason, path=_name_of(source))
     return modules[0]
 
 
@@ -68,14 +74,14 @@ def load_all(source: Source, *, replicas: int | None = None, partitions: int | N
     Raises:
         CommlensError: (a ValueError) the source cannot be read or holds no module.
     """
-    _check_counts(replicas, partitions)
+    loader = _Loader(replicas, partitions)
     name = _name_of(source)
     if isinstance(source, bytes | bytearray | memoryview):
-        return list(_modules(uncompressed(bytes(source), name), name, replicas, partitions))
+        return list(loader.modules(uncompressed(bytes(source), name), name))
     if isinstance(source, str) and _is_text(source):
-        return list(_modules(source.encode("utf-8", "surrogateescape"), name, replicas, partitions))
+        return list(loader.modules(source.encode("utf-8", "surrogateescape"), name))
     found: list[Module] = []
-    for each in load_inputs([source], replicas=replicas, partitions=partitions):
+    for each in loader.load(source):
         if isinstance(each, InputError):
             raise each
         found.append(each)
@@ -101,22 +107,115 @@ def load_inputs(
         replicas: replica count stated by the user.
         partitions: partition count stated by the user.
 
-    Yields:
-        Every module, and in the place of a file or folder that has none the error that says why. Nothing is read before
-        it is asked for.
+    Returns:
+        An iterator over every module, and in the place of a file or folder that has none the error that says why.
+        Nothing is read before it is asked for.
+
+    Raises:
+        InputError: a count is below 1.
     """
-    _check_counts(replicas, partitions)
-    for path in paths:
+    loader = _Loader(replicas, partitions, stdin, max_bytes, stage)
+    return (each for path in paths for each in loader.load(path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    """What holds for all inputs of one run; see :func:`load_inputs`."""
+
+    replicas: int | None
+    partitions: int | None
+    stdin: IO[bytes] | None = None
+    max_bytes: int = MAX_BYTES
+    stage: Stage = "last"
+
+    def __post_init__(self) -> None:
+        for name, count in (("replica", self.replicas), ("partition", self.partitions)):
+            if count is not None and count < 1:
+                reason = f"expected a {name} count of at least 1, found {count}"
+                raise InputError(reason)
+
+    def load(self, path: str | os.PathLike[str]) -> Iterator[Module | InputError]:
+        """Load a file, a folder or standard input; what cannot be read is yielded as an error."""
         try:
-            if stdin is not None and os.fspath(path) == STANDARD_INPUT:
-                data = read_stream(stdin, STANDARD_INPUT, max_bytes=max_bytes)
-                yield from _modules(data, STANDARD_INPUT, replicas, partitions)
+            if self.stdin is not None and os.fspath(path) == STANDARD_INPUT:
+                yield from self.modules(
+                    read_stream(self.stdin, STANDARD_INPUT, max_bytes=self.max_bytes), STANDARD_INPUT
+                )
             elif _is_folder(path):
-                yield from _load_folder(Path(path), max_bytes, stage, replicas, partitions)
+                yield from self._load_folder(Path(path))
             else:
-                yield from _modules(read_file(path, max_bytes=max_bytes), str(path), replicas, partitions)
+                yield from self._load_file(path)
         except InputError as error:
             yield error
+
+    def _load_file(self, path: str | os.PathLike[str]) -> Sequence[Module]:
+        return self.modules(read_file(path, max_bytes=self.max_bytes), str(path))
+
+    def _load_folder(self, folder: Path) -> Iterator[Module | InputError]:
+        files, certain = module_files(folder, self.stage)
+        empty = True
+        for file in files:
+            try:
+                yield from self._load_file(file)
+            except InputError as error:
+                if not certain:
+                    continue
+                yield error
+            empty = False
+        if empty:
+            raise InputError(_NO_MODULE, path=str(folder))
+
+    def modules(self, data: bytes, path: str) -> Sequence[Module]:
+        """Read the modules in a content.
+
+        Raises:
+            InputError: it holds none.
+        """
+        if not data[:_GLANCE].strip() and not data.strip():  # the glance spares a copy of a large content
+            reason = f"{_EXPECTED}, found {'only blanks' if data else 'an empty file'}"
+            raise InputError(reason, path=path)
+        match kind_of(data):
+            case "text":
+                return self._text(data, path)
+            case "text form":
+                return self._text_form(data, path)
+            case "binary":
+                return self._binary(data, path)
+            case "unknown":
+                reason = f"{_EXPECTED}, found another text, which starts with {excerpt(data)}"
+                raise InputError(reason, path=path)
+
+    def _text(self, data: bytes, path: str) -> Sequence[Module]:
+        from commlens.hlo.text import read_modules
+
+        modules = read_modules(data, path, replicas=self.replicas, partitions=self.partitions)
+        if not modules:
+            raise InputError(_NO_COMPUTATION, path=path)
+        return modules
+
+    def _text_form(self, data: bytes, path: str) -> Sequence[Module]:
+        from commlens.hlo.proto import read_text_form
+
+        try:
+            return read_text_form(data, path, replicas=self.replicas, partitions=self.partitions)
+        except GrammarError as error:
+            line = data.count(b"\n", 0, error.position) + 1
+            column = error.position - data.rfind(b"\n", 0, error.position)
+            raise InputError(str(error), path=path, line=line, column=column) from error
+        except CommlensError as error:
+            raise InputError(str(error), path=path) from error
+
+    def _binary(self, data: bytes, path: str) -> Sequence[Module]:
+        """Read a binary proto, or text with control characters in it."""
+        from commlens.hlo.proto import read_binary
+
+        try:
+            return read_binary(data, path, replicas=self.replicas, partitions=self.partitions)
+        except CommlensError as error:
+            if looks_like_hlo(data):
+                return self._text(data, path)
+            reason = f"{_EXPECTED}, found binary data that start with {excerpt(data)}: {error}"
+            raise InputError(reason, path=path) from error
 
 
 def _is_folder(path: str | os.PathLike[str]) -> bool:
@@ -124,88 +223,6 @@ def _is_folder(path: str | os.PathLike[str]) -> bool:
         return Path(path).is_dir()
     except (OSError, ValueError):
         return False  # reading it as a file says what is wrong
-
-
-def _load_folder(
-    folder: Path, max_bytes: int, stage: Stage, replicas: int | None, partitions: int | None
-) -> Iterator[Module | InputError]:
-    """Load the modules of a folder."""
-    files, certain = module_files(folder, stage)
-    empty = True
-    for file in files:
-        try:
-            modules = _modules(read_file(file, max_bytes=max_bytes), str(file), replicas, partitions)
-        except InputError as error:
-            if certain:
-                yield error
-                empty = False
-            continue
-        yield from modules
-        empty = False
-    if empty:
-        reason = "the folder holds no HLO module: expected an XLA dump, a Neuron compile cache or HLO files"
-        raise InputError(reason, path=str(folder))
-
-
-def _modules(data: bytes, path: str, replicas: int | None, partitions: int | None) -> Sequence[Module]:
-    """Read the modules in a content.
-
-    Raises:
-        InputError: it holds none.
-    """
-    if not data[:_GLANCE].strip() and not data.strip():  # a large content is not copied
-        raise InputError(f"{_EXPECTED}, found {'only blanks' if data else 'nothing: it is empty'}", path=path)
-    match kind_of(data):
-        case "text":
-            return _text_modules(data, path, replicas, partitions)
-        case "text form":
-            return _text_form_modules(data, path, replicas, partitions)
-        case "binary":
-            return _binary_modules(data, path, replicas, partitions)
-        case "unknown":
-            raise InputError(f"{_EXPECTED}, found a text that is neither; it starts with {excerpt(data)}", path=path)
-
-
-def _text_modules(data: bytes, path: str, replicas: int | None, partitions: int | None) -> Sequence[Module]:
-    from commlens.hlo.text import read_modules
-
-    modules = read_modules(data, path, replicas=replicas, partitions=partitions)
-    if not modules:
-        raise InputError("expected a computation in braces after the HloModule header, found none", path=path)
-    return modules
-
-
-def _text_form_modules(data: bytes, path: str, replicas: int | None, partitions: int | None) -> Sequence[Module]:
-    from commlens.hlo.proto import read_text_form
-
-    try:
-        return read_text_form(data, path, replicas=replicas, partitions=partitions)
-    except GrammarError as error:
-        line = data.count(b"\n", 0, error.position) + 1
-        column = error.position - data.rfind(b"\n", 0, error.position)
-        raise InputError(str(error), path=path, line=line, column=column) from error
-    except CommlensError as error:
-        raise InputError(str(error), path=path) from error
-
-
-def _binary_modules(data: bytes, path: str, replicas: int | None, partitions: int | None) -> Sequence[Module]:
-    """Read a binary proto, or text with control characters in it."""
-    from commlens.hlo.proto import read_binary
-
-    try:
-        return read_binary(data, path, replicas=replicas, partitions=partitions)
-    except CommlensError as error:
-        if looks_like_hlo(data):
-            return _text_modules(data, path, replicas, partitions)
-        raise InputError(
-            f"{_EXPECTED}, found binary data that starts with {excerpt(data)}: {error}", path=path
-        ) from error
-
-
-def _check_counts(replicas: int | None, partitions: int | None) -> None:
-    for name, count in (("replica", replicas), ("partition", partitions)):
-        if count is not None and count < 1:
-            raise InputError(f"expected a {name} count of at least 1, found {count}")
 
 
 def _is_text(source: str) -> bool:

@@ -6,7 +6,6 @@ Large modules repeat few collectives many times. A backend reads each distinct s
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -57,55 +56,29 @@ class Signature:
     frontend_attributes: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-class Site(ABC):
+class Site:
     """One place that communicates: a signature, and where it stands.
 
+    Backends subclass it where they can give the place without making an instruction; there are so many sites that
+    they are kept light, and that this is no abstract class: checking for one costs more than all the rest.
+
     Attributes:
+        instruction: the instruction, of the start where there is one.
         signature: what it does.
         channel_id: its channel, None if it has none.
-        computation_name: name of the computation it stands in.
     """
 
-    __slots__ = ()
+    __slots__ = ("channel_id", "signature")
 
-    signature: Signature
-    channel_id: int | None
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The instruction's name."""
-
-    @property
-    @abstractmethod
-    def computation_name(self) -> str:
-        """Name of the computation it stands in."""
-
-    @property
-    @abstractmethod
-    def line(self) -> int | None:
-        """Line in the text, counted from 1; None in a proto."""
-
-    @property
-    @abstractmethod
-    def op_name(self) -> str | None:
-        """``op_name`` of the metadata."""
-
-    @property
-    @abstractmethod
-    def source(self) -> str | None:
-        """``"file:line"`` of the metadata."""
-
-
-class InstructionSite(Site):
-    """A site that was read through its instruction."""
-
-    __slots__ = ("channel_id", "instruction", "signature")
-
-    def __init__(self, instruction: Instruction, signature: Signature, channel_id: int | None) -> None:
-        self.instruction = instruction
+    def __init__(self, signature: Signature, channel_id: int | None) -> None:
         self.signature = signature
         self.channel_id = channel_id
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction that communicates."""
+        msg = f"{type(self).__name__} does not say where it stands"
+        raise LookupError(msg)
 
     @property
     def name(self) -> str:
@@ -131,3 +104,18 @@ class InstructionSite(Site):
     def source(self) -> str | None:
         """``"file:line"`` of the metadata."""
         return self.instruction.source
+
+
+class InstructionSite(Site):
+    """A site that was read through its instruction."""
+
+    __slots__ = ("_instruction",)
+
+    def __init__(self, instruction: Instruction, signature: Signature, channel_id: int | None) -> None:
+        super().__init__(signature, channel_id)
+        self._instruction = instruction
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction that communicates."""
+        return self._instruction

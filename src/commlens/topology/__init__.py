@@ -68,11 +68,3 @@ __all__ = [
     "verify_groups",
     "verify_pairs",
 ]
-
-
-def parse_sharding(t):
-    raise NotImplementedError
-
-
-def all_reduce_groups_along_sharding_dims(t, d):
-    raise NotImplementedError

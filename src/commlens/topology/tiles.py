@@ -1,8 +1,8 @@
 """Tile assignments: which device holds which tile of an array, as an iota or as an array of ids.
 
 A tile assignment is an array with one dimension per array dimension (and more for subgroups); the entry at a tile's
-coordinates is the device that holds it. Most are iotas and stay that: dimensions are cut, moved and joined in the number
-of their axes, and only where no iota says the result it is written out.
+coordinates is the device that holds it. Most are iotas and stay that: dimensions are cut, moved and joined in the
+number of their axes, and only where no iota says the result it is written out.
 
 Source: xla/hlo/ir/tile_assignment.h and .cc; for the way to meshes and back xla/hlo/ir/named_sharding.cc.
 """
@@ -69,6 +69,15 @@ def tile_dims(tile: Tile) -> tuple[int, ...]:
     return tile.dims if isinstance(tile, IotaTileAssignment) else tile.shape
 
 
+def tile_array(tile: Tile) -> IntArray:
+    """The device ids written out.
+
+    Raises:
+        CommlensError: for an iota that is too large for that.
+    """
+    return tile.to_array() if isinstance(tile, IotaTileAssignment) else tile
+
+
 def reshape_tile(tile: Tile, dims: Iterable[int]) -> Tile:
     """The same devices in the same order under another shape."""
     return tile.reshape(dims) if isinstance(tile, IotaTileAssignment) else tile.reshape(tuple(dims))
@@ -80,10 +89,8 @@ def transpose_tile(tile: Tile, perm: Sequence[int]) -> Tile:
     Raises:
         CommlensError: for an iota that has to be written out and is too large for that.
     """
-    if not isinstance(tile, IotaTileAssignment):
-        return tile.transpose(perm)
     moved = tile.transpose(perm)
-    return tile.to_array().transpose(perm) if moved is None else moved
+    return tile_array(tile).transpose(perm) if moved is None else moved
 
 
 def tiles_equal(first: Tile | None, second: Tile | None) -> bool:
@@ -95,8 +102,7 @@ def tiles_equal(first: Tile | None, second: Tile | None) -> bool:
         return first == second
     if first is None or second is None or tile_dims(first) != tile_dims(second):
         return first is second
-    arrays = (tile.to_array() if isinstance(tile, IotaTileAssignment) else tile for tile in (first, second))
-    return np.array_equal(*arrays)
+    return np.array_equal(tile_array(first), tile_array(second))
 
 
 def mesh_to_tile(mesh: Mesh, dim_axes: Iterable[Iterable[AxisRef | str | int]]) -> Tile:

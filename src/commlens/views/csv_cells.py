@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from commlens.views.words import printable
 
@@ -53,26 +53,24 @@ def csv_cell(value: object) -> str:
 
 def plain_value(value: object) -> str:
     """Return a value as text, see :func:`csv_cell`, without care for spreadsheets."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return value
-        case Mapping():
-            return _joined_mapping(value)
-        case list() | tuple():
-            return _joined(value)
-        case _:
-            return str(value)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if _is_mapping(value):
+        return ";".join(f"{key}={plain_value(item)}" for key, item in value.items())
+    return _joined(value) if _is_list(value) else str(value)
 
 
-def _joined_mapping(mapping: Mapping[object, object]) -> str:
-    return ";".join(f"{key}={plain_value(value)}" for key, value in mapping.items())
+def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
+    return isinstance(value, Mapping)
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, (list, tuple))
 
 
 def _joined(values: Sequence[object]) -> str:
-    if any(isinstance(value, (list, tuple)) for value in values):
+    if any(map(_is_list, values)):
         return "{" + ",".join("{" + plain_value(value) + "}" for value in values) + "}"
     return ",".join(plain_value(value) for value in values)

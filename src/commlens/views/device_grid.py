@@ -20,14 +20,14 @@ _WALLS: Final = " ╵╷│╴┘┐┤╶└┌├─┴┬┼"
 """The character of a crossing, by the walls that meet there: 1 above, 2 below, 4 left, 8 right."""
 
 _HORIZONTAL, _VERTICAL = _WALLS[12], _WALLS[3]
+_GAP: Final = "   "
 _OUTSIDE: Final = -2
 _NO_GROUP: Final = -1
 _SHOWN_AXIS: Final = 16
 _STYLES: Final = ("green", "cyan", "magenta", "yellow", "blue", "red", "bright_green", "bright_cyan")
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """The place of a device in the groups.
 
     Attributes:
@@ -120,44 +120,59 @@ class Picture:
         cells: what each cell says, in the order of the devices.
         cell_width: columns of a cell with a blank on either side.
         margin: columns left of the grid, for the names of the lines.
+        rooms: for each line of all blocks, the groups that its devices lie in, with the outside at both ends.
+        walled: for each line of a block, whether a wall stands above it in any of the blocks.
     """
 
     grid: Grid
     cells: Sequence[str]
     cell_width: int
     margin: int
+    rooms: Sequence[Sequence[int]]
+    walled: Sequence[bool]
 
     @property
     def width(self) -> int:
         """Columns that the picture takes."""
         return self.margin + self.grid.columns * (self.cell_width + 1) + 1
 
-    def lines(self) -> Iterator[Line]:
-        """Yield the picture line by line, one block after another."""
-        grid = self.grid
-        outer = grid.axes[:-2]
-        for block, coordinates in enumerate(itertools.product(*(range(axis.size) for axis in outer))):
-            if block:
+    def lines(self, width: int) -> Iterator[Line]:
+        """Yield the picture line by line, with as many blocks beside each other as fit the width."""
+        blocks = self._blocks()
+        abreast = max(1, (width + len(_GAP)) // (self.width + len(_GAP)))
+        first = True
+        while side_by_side := list(itertools.islice(blocks, abreast)):
+            if not first:
                 yield BLANK
-            if outer:
-                names = [axis.label(at) for axis, at in zip(outer, coordinates, strict=True)]
-                yield (Span(" " * self.margin), Span(", ".join(filter(None, names)), DIM))
-            yield from self._block(block * grid.rows)
+            first = False
+            for parts in zip(*side_by_side, strict=True):
+                yield tuple(itertools.chain.from_iterable(self._filled(part) for part in parts))
+
+    def _filled(self, part: Line) -> Line:
+        """Fill up a line of a block, with a gap to the block on its right."""
+        used = sum(width_of(span.text) for span in part)
+        return (*part, Span(" " * (self.width - used) + _GAP))
+
+    def _blocks(self) -> Iterator[list[Line]]:
+        """Yield the blocks: all have the same number of lines, so that they can stand beside each other."""
+        outer = self.grid.axes[:-2]
+        for block, coordinates in enumerate(itertools.product(*(range(axis.size) for axis in outer))):
+            names = [axis.label(at) for axis, at in zip(outer, coordinates, strict=True)]
+            title = Span(cut(", ".join(filter(None, names)), self.width - self.margin), DIM)
+            lines = list(self._block(block * self.grid.rows))
+            yield [(Span(" " * self.margin), title), *lines] if outer else lines
 
     def _block(self, first_row: int) -> Iterator[Line]:
         """Yield one block, whose rows are counted over all blocks."""
-        grid = self.grid
-        outside = [_OUTSIDE] * (grid.columns + 2)
-        above = outside
+        outside = above = [_OUTSIDE] * (self.grid.columns + 2)
         yield from self._column_heading()
-        for at in range(grid.rows):
-            start = (first_row + at) * grid.columns
-            devices = grid.devices[start : start + grid.columns]
-            rooms = [_OUTSIDE, *(grid.room(device) for device in devices), _OUTSIDE]
-            if above != rooms:
-                yield self._wall(above, rooms)
-            yield self._row(_row_name(grid, at), rooms, self.cells[start : start + grid.columns])
-            above = rooms
+        for at in range(self.grid.rows):
+            row = first_row + at
+            if self.walled[at]:
+                yield self._wall(above, self.rooms[row])
+            cells = self.cells[row * self.grid.columns : (row + 1) * self.grid.columns]
+            yield self._row(_row_name(self.grid, at), self.rooms[row], cells)
+            above = self.rooms[row]
         yield self._wall(above, outside)
 
     def _column_heading(self) -> Iterator[Line]:
@@ -193,7 +208,7 @@ def picture_of(grid: Grid) -> Picture:
     Example:
         >>> from commlens.views.lines import text_of
         >>> members = {device: Member(device // 2, device % 2) for device in range(4)}
-        >>> for one in picture_of(Grid((Axis("data", 2), Axis("model", 2)), range(4), members)).lines():
+        >>> for one in picture_of(Grid((Axis("data", 2), Axis("model", 2)), range(4), members)).lines(80):
         ...     print(text_of(one))
          model    0      1
                ┌─────────────┐
@@ -202,11 +217,20 @@ def picture_of(grid: Grid) -> Picture:
         data 1 │ 2 B0   3 B1 │
                └─────────────┘
     """
+    rooms = [[_OUTSIDE, *map(grid.room, devices), _OUTSIDE] for devices in _batched(grid.devices, grid.columns)]
+    walled = [
+        at == 0 or any(rooms[row] != rooms[row - 1] for row in range(at, len(rooms), grid.rows))
+        for at in range(grid.rows)
+    ]
     id_width = max((len(str(device)) for device in grid.devices if device is not None), default=1)
     cells = [_cell(device, grid.members, id_width) for device in grid.devices]
     row_names = [_row_name(grid, at) for at in range(grid.rows)]
     widest = max(width_of(name) for name in (*row_names, cut(printable(grid.axes[-1].name), _SHOWN_AXIS)))
-    return Picture(grid, cells, 2 + max(len(cell) for cell in cells), widest + 1 if widest else 0)
+    return Picture(grid, cells, 2 + max(map(len, cells)), widest + 1 if widest else 0, rooms, walled)
+
+
+def _batched(values: Sequence[int | None], size: int) -> Iterator[Sequence[int | None]]:
+    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def _cell(device: int | None, members: Mapping[int, Member], id_width: int) -> str:

@@ -23,13 +23,15 @@ class ExplanationView:
 
     Attributes:
         explanation: the answer.
+        counts: replicas and partitions, where they are known.
     """
 
     explanation: Explanation
+    counts: tuple[int, int] | None = None
 
     def table(self, width: int | None) -> Iterator[Line]:
         """Yield the lines of the table view."""
-        return explanation_lines(self.explanation, width)
+        return explanation_lines(self.explanation, width, self.counts)
 
     def json(self) -> Iterator[str]:
         """Yield one JSON object on one line."""

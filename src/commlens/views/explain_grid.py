@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.views.device_grid import Axis, Grid, Member, Picture, picture_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from commlens.analysis import Explanation
     from commlens.topology import Mesh
@@ -19,21 +19,35 @@ MOST_CELLS: Final = 512
 _USUAL_COLUMNS: Final = 8
 
 
-def explanation_picture(explanation: Explanation, width: int) -> Picture | None:
-    """Draw the devices of a list in a grid: that of the mesh, else that of the iota, else groups one below another.
+def written_picture(explanation: Explanation, width: int) -> Picture | None:
+    """Draw the ids of a list in a grid: that of the mesh, else that of the iota, else groups one below another.
 
     Args:
         explanation: the list.
         width: columns that there are.
 
     Returns:
-        The picture; None where there are too many devices, or they do not fit.
+        The picture; None where there are too many ids, or they do not fit.
     """
     groups = explanation.groups
-    if not groups:
+    members = members_of(groups or [])
+    if min(members, default=-1) < 0:
+        return None  # nobody, or ids that are none
+    number = max(members) + 1
+    mesh = explanation.mesh
+    if mesh is not None and number <= mesh.num_devices <= MOST_CELLS:
+        return _fitted(Grid(_mesh_axes(mesh), mesh.device_array().reshape(-1).tolist(), members), width)
+    return None if number > MOST_CELLS else _fitted(_filled(_own_axes(explanation, number), number, members), width)
+
+
+def participants_picture(participants: Sequence[Sequence[int]], counts: tuple[int, int], width: int) -> Picture | None:
+    """Draw the global ids that take part in a grid of replicas and partitions; None where that is too large."""
+    replicas, partitions = counts
+    members = members_of(participants)
+    if replicas * partitions > MOST_CELLS or not all(0 <= device < replicas * partitions for device in members):
         return None
-    grid = _grid(explanation, groups)
-    return None if grid is None else _fitted(grid, width)
+    axes = (Axis("replica", replicas), Axis("partition", partitions))
+    return _fitted(_filled(axes, replicas * partitions, members), width)
 
 
 def members_of(groups: Sequence[Sequence[int]]) -> dict[int, Member]:
@@ -51,17 +65,8 @@ def members_of(groups: Sequence[Sequence[int]]) -> dict[int, Member]:
     return members
 
 
-def _grid(explanation: Explanation, groups: Sequence[Sequence[int]]) -> Grid | None:
-    members = members_of(groups)
-    if min(members, default=-1) < 0:
-        return None  # no devices, or ids that are none
-    number = max(members) + 1
-    mesh = explanation.mesh
-    if mesh is not None and number <= mesh.num_devices <= MOST_CELLS:
-        return Grid(_mesh_axes(mesh), mesh.device_array().reshape(-1).tolist(), members)
-    if number > MOST_CELLS:
-        return None
-    axes = _own_axes(explanation, number)
+def _filled(axes: tuple[Axis, ...], number: int, members: Mapping[int, Member]) -> Grid:
+    """Fill a grid with the ids 0..number-1; what is left over are holes."""
     cells = math.prod(axis.size for axis in axes)
     return Grid(axes, [device if device < number else None for device in range(cells)], members)
 

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.views.columns import Column, Table, laid_out
 from commlens.views.device_grid import group_label, group_style
-from commlens.views.explain_grid import explanation_picture
-from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, line, styled, wrapped
+from commlens.views.explain_grid import participants_picture, written_picture
+from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, line, paragraph, styled, wrapped
 from commlens.views.words import UNKNOWN, counted, cut, pad, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from commlens.analysis import CollectiveGroups, Explanation, Unfolding
+    from commlens.views.device_grid import Picture
 
 _MOST_GROUPS: Final = 16
+_MOST_LARGE_GROUPS: Final = 4
 _MOST_MEMBERS: Final = 16
 _MOST_STEPS: Final = 8
 _MOST_TEXT: Final = 500
@@ -23,21 +25,30 @@ _PICTURE_WIDTH: Final = 120
 _LABEL_WIDTH: Final = 13
 
 
-def explanation_lines(explanation: Explanation, width: int | None) -> Iterator[Line]:
+def explanation_lines(
+    explanation: Explanation, width: int | None, counts: tuple[int, int] | None = None
+) -> Iterator[Line]:
     """Yield the table view of a replica group list.
 
     Args:
         explanation: the list.
         width: columns of the terminal, None for as many as it takes. Spellings are never broken: they are there to be
             copied.
+        counts: replicas and partitions, where they are known.
     """
     yield line(styled(cut(printable(explanation.text), _MOST_TEXT), BOLD))
-    yield from _paragraph(explanation.meaning, width)
-    yield from _picture(explanation, width)
-    yield from _groups(explanation, width)
+    yield from paragraph(explanation.meaning, "", width)
+    yield from _picture(written_picture(explanation, width or _PICTURE_WIDTH), width)
+    if explanation.num_replica_groups:
+        yield BLANK
+        yield from _groups(explanation, width)
+    yield BLANK
     yield from _facts(explanation)
+    if explanation.participants and counts is not None:
+        yield from _picture(participants_picture(explanation.participants, counts, width or _PICTURE_WIDTH), width)
     unfolding = explanation.unfolding
     if unfolding is not None:
+        yield BLANK
         yield from _unfolding(unfolding, width)
 
 
@@ -48,71 +59,68 @@ def collective_groups_lines(groups: CollectiveGroups, width: int | None) -> Iter
     yield from explanation_lines(groups, width)
 
 
-def _paragraph(text: str, width: int | None) -> Iterator[Line]:
-    return wrapped([styled(word, "") for word in text.split()], width)
-
-
-def _picture(explanation: Explanation, width: int | None) -> Iterator[Line]:
-    picture = explanation_picture(explanation, width or _PICTURE_WIDTH)
+def _picture(picture: Picture | None, width: int | None) -> Iterator[Line]:
     if picture is None:
         return
     yield BLANK
-    yield from picture.lines()
-    yield (Span("device id, letter of its group, rank in the group", DIM),)
+    yield from picture.lines(width or _PICTURE_WIDTH)
+    yield (Span("id, letter of its group, rank in the group", DIM),)
     if any(member.repeated for member in picture.grid.members.values()):
-        yield (Span("+: the device stands in the groups more than once", WARNING),)
+        yield (Span("+: the id stands in the groups more than once", WARNING),)
 
 
 def _groups(explanation: Explanation, width: int | None) -> Iterator[Line]:
-    number = explanation.num_replica_groups
-    if not number:
-        return
-    yield BLANK
-    for group, devices in enumerate(_first_groups(explanation)):
-        label = Span(pad(group_label(group), 2, "left"), group_style(group))
-        words = [Span(word) for word in devices]
-        for place, one in enumerate(wrapped(words, None if width is None else width - _LABEL_WIDTH)):
-            name = f"group {group}" if place == 0 else ""
-            yield (label if place == 0 else Span("  "), Span(f" {pad(name, 9, 'left')} ", DIM), *one)
-    if number > _MOST_GROUPS:
-        yield (Span(f"... and {counted(number - _MOST_GROUPS, 'more group', 'more groups')}", DIM),)
+    """Yield the first groups, a letter and the ids of each."""
+    size = explanation.num_devices_per_group
+    shown = _MOST_GROUPS if size is None or size <= _MOST_MEMBERS else _MOST_LARGE_GROUPS
+    for group, words in enumerate(_first_groups(explanation, shown)):
+        beginning = (Span(pad(group_label(group), 2, "left"), group_style(group)), Span(f" group {group:<4}", DIM))
+        room = None if width is None else width - _LABEL_WIDTH
+        for place, one in enumerate(wrapped([Span(word) for word in words], room)):
+            yield (*beginning, *one) if place == 0 else (Span(" " * _LABEL_WIDTH), *one)
+    left_out = explanation.num_replica_groups - shown
+    if left_out > 0:
+        yield (Span(f"... and {counted(left_out, 'more group', 'more groups')}", DIM),)
 
 
-def _first_groups(explanation: Explanation) -> Iterator[list[str]]:
-    """Yield the words that show the first groups; long ones show their beginning and end."""
-    number = min(explanation.num_replica_groups, _MOST_GROUPS)
+def _first_groups(explanation: Explanation, number: int) -> Iterator[list[str]]:
+    """Yield the words that show the first groups; of long ones the beginning and the end."""
+    number = min(number, explanation.num_replica_groups)
     unfolding = explanation.unfolding
     if explanation.groups is not None:
         yield from (_shortened(group) for group in explanation.groups[:number])
     elif unfolding is not None:
         for group in range(number):
-            first = [unfolding.step(group, rank).device for rank in range(min(unfolding.group_size, _MOST_MEMBERS))]
-            last = unfolding.step(group, unfolding.group_size - 1).device
-            yield _ends(first, last, unfolding.group_size)
+            size = unfolding.group_size
+            first = [unfolding.step(group, rank).device for rank in range(min(size, _MOST_MEMBERS))]
+            yield _ends(first, unfolding.step(group, size - 1).device, size)
     elif explanation.device_list.is_written_out:
         yield from (_shortened(explanation.device_list.group(group)) for group in range(number))
 
 
 def _shortened(devices: Sequence[int]) -> list[str]:
-    return _ends(devices[:_MOST_MEMBERS], devices[-1] if devices else None, len(devices))
+    return _ends(devices[:_MOST_MEMBERS], devices[-1] if devices else 0, len(devices))
 
 
-def _ends(first: Sequence[int], last: int | None, size: int) -> list[str]:
-    words = [str(device) for device in first] or ["(nobody)"]
+def _ends(first: Sequence[int], last: int, size: int) -> list[str]:
+    words = [str(device) for device in first] or ["nobody"]
     if size > len(first):
-        words += ["...", str(last), f"({size:,})"]
+        words += ["...", str(last), f"({size:,} in all)"]
     return words
 
 
 def _facts(explanation: Explanation) -> Iterator[Line]:
-    yield BLANK
     for name, text, style in _fact_texts(explanation):
-        yield (Span(pad(name, _LABEL_WIDTH, "left"), DIM), styled(cut(printable(text), _MOST_TEXT), style))
+        whole = printable(text)
+        short = cut(whole, _MOST_TEXT)
+        rest = "" if short == whole else " (--format json has all of it)"
+        yield (Span(pad(name, _LABEL_WIDTH, "left"), DIM), Span(short, style), Span(rest, DIM))
 
 
 def _fact_texts(explanation: Explanation) -> Iterator[tuple[str, str, str]]:
     yield "as list", explanation.list or "too many ids to write out (--full lists up to 16,777,216)", ""
-    yield "as iota", explanation.iota or "none: the ids do not count through a transposed array", ""
+    if explanation.num_replica_groups:
+        yield "as iota", explanation.iota or "none: the ids do not count through a transposed array", ""
     mesh = explanation.mesh
     if mesh is None:
         yield "axes", f"{UNKNOWN} (--mesh data=2,model=4 names them)", ""
@@ -143,7 +151,6 @@ def _unfolding(unfolding: Unfolding, width: int | None) -> Iterator[Line]:
     dims, perm = unfolding.reshape_dims, unfolding.transpose_perm
     digits = [f"d{dim}" for dim in range(len(dims))]
     moved = [digits[dim] for dim in perm]
-    yield BLANK
     yield line(styled("digit by digit", BOLD))
     limits = ", ".join(f"{digit} < {size:,}" for digit, size in zip(digits, dims, strict=True))
     yield line("device   = ", _number(digits, dims), styled(f"    {limits}", DIM))

@@ -35,6 +35,8 @@ BOLD: Final = "bold"
 DIM: Final = "dim"
 WARNING: Final = "yellow"
 
+_READABLE: Final = 100
+
 
 def line(*parts: str | Span) -> Line:
     r"""Build a line; plain strings are unstyled and made printable.
@@ -87,3 +89,8 @@ def wrapped(words: Sequence[Span], width: int | None, *, indent: str = "", gap: 
         used += needed
     if current:
         yield (Span(indent), *current)
+
+
+def paragraph(text: str, style: str, width: int | None) -> Iterator[Line]:
+    """Yield running text, wrapped where it is good to read even on a wide terminal."""
+    return wrapped([styled(word, style) for word in text.split()], min(width or _READABLE, _READABLE))

@@ -9,7 +9,8 @@ from commlens.views.alike import alike
 from commlens.views.csv_cells import csv_lines
 from commlens.views.json_text import to_json
 from commlens.views.markdown import markdown_table, markdown_text
-from commlens.views.report_table import facts_of, notes_of, report_lines, wide_table
+from commlens.views.report_columns import EVERYTHING
+from commlens.views.report_table import facts_of, notes_of, report_lines
 from commlens.views.totals_table import TITLES, totals_table
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _module_markdown(report: Report) -> Iterator[str]:
     yield ", ".join(markdown_text(fact) for fact in facts_of(report, groups)) + "\n"
     if groups:
         yield "\n"
-        yield from markdown_table(wide_table(groups, full=True))
+        yield from markdown_table(EVERYTHING.table(groups, None))
     for title, entries in zip(TITLES, (report.totals.by_axes, report.totals.by_opcode), strict=True):
         if entries:
             yield f"\nTotal {title}, in one run of the entry computation:\n\n"

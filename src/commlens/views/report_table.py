@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from commlens.views.alike import SHOWN, Alike, Kind, alike
-from commlens.views.columns import Column, Table, laid_out
-from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, line, styled, wrapped
-from commlens.views.totals_table import size_cell, totals_lines
+from commlens.views.columns import laid_out
+from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, line, paragraph, styled, wrapped
+from commlens.views.report_columns import best_table
+from commlens.views.totals_table import totals_lines
 from commlens.views.words import UNKNOWN, counted, cut, printable
 
 if TYPE_CHECKING:
@@ -16,26 +16,10 @@ if TYPE_CHECKING:
 
     from commlens.analysis import Report
 
-_OPCODE_STYLES: Final = MappingProxyType(
-    {
-        "all-gather": "green",
-        "all-reduce": "cyan",
-        "reduce-scatter": "blue",
-        "all-to-all": "magenta",
-        "collective-permute": "bright_yellow",
-        "collective-broadcast": "bright_green",
-        "ragged-all-to-all": "bright_magenta",
-        "send": "bright_blue",
-        "recv": "bright_blue",
-    }
+LEGEND: Final = (
+    "in, out: bytes of a device's operands and results; received: bytes that a device receives on a ring; each for one "
+    "run of the collective. runs: how often it runs in one run of the entry computation."
 )
-
-_ROW: Final = (Column("rows", "right"), Column("opcode"), Column("axes", least=12), Column("groups"))
-_SAYS: Final = (Column("as written"), Column("operands -> results"))
-_BYTES: Final = (Column("in", "right"), Column("out", "right"), Column("received", "right"))
-_RUNS: Final = (Column("runs", "right"),)
-_WIDE: Final = (*_ROW, *_SAYS, *_BYTES, *_RUNS, Column("where"))
-_NARROW: Final = (*_ROW, *_BYTES, *_RUNS)
 
 
 def report_lines(reports: Sequence[Report], width: int | None) -> Iterator[Line]:
@@ -45,27 +29,11 @@ def report_lines(reports: Sequence[Report], width: int | None) -> Iterator[Line]
         reports: one per module.
         width: columns of the terminal, None for as many as it takes.
     """
-    for place, report in enumerate(reports):
-        if place:
-            yield BLANK
-        yield from module_lines(report, width)
-
-
-def module_lines(report: Report, width: int | None) -> Iterator[Line]:
-    """Yield the table view of one module: what it is, its collectives, totals and what was left open."""
-    groups = alike(report.collectives)
-    yield from _heading(report, groups, width)
-    if groups:
+    for report in reports:
+        yield from _module_lines(report, width)
         yield BLANK
-        yield from laid_out(best_table(groups, width), width)
-        yield from totals_lines(report.totals, width)
-    yield from _notes(report, groups, width)
-
-
-def _heading(report: Report, groups: Sequence[Alike], width: int | None) -> Iterator[Line]:
-    yield line(styled(cut(report.module.name, SHOWN), BOLD), "  ", styled(report.module.path, DIM))
-    *facts, last = facts_of(report, groups)
-    yield from wrapped([*(Span(fact + ",") for fact in facts), Span(last)], width)
+    if any(report.collectives for report in reports):
+        yield from paragraph(LEGEND, DIM, width)
 
 
 def facts_of(report: Report, groups: Sequence[Alike]) -> list[str]:
@@ -75,12 +43,37 @@ def facts_of(report: Report, groups: Sequence[Alike]) -> list[str]:
         counted(len(report.collectives), "collective") + different if groups else _no_collectives(report),
         _counts(report),
         "no mesh named" if report.mesh is None else cut(printable(str(report.mesh)), SHOWN),
-        report.module.format,
+        f"HLO {report.module.format}",
     ]
 
 
+def notes_of(report: Report, groups: Sequence[Alike]) -> Iterator[tuple[str, str]]:
+    """Yield what a reader has to know of the gaps of a report, as far as there are any, each with its style."""
+    if report.unread:
+        what = counted(len(report.unread), "thing that may communicate", "things that may communicate")
+        yield f"{what} could not be read, so that every count is a lower bound; the warnings say why.", WARNING
+    if any(group.runs is None for group in groups):
+        yield "runs ?: a loop on the way has no known trip count, so that totals are lower bounds.", DIM
+    yield from ((note, DIM) for note in _axes_notes(report, [group.kind for group in groups]))
+
+
+def _module_lines(report: Report, width: int | None) -> Iterator[Line]:
+    """Yield the table view of one module: what it is, its collectives, totals, and what was left open."""
+    groups = alike(report.collectives)
+    yield line(styled(cut(printable(report.module.name), SHOWN), BOLD), "  ", styled(report.module.path, DIM))
+    *facts, last = facts_of(report, groups)
+    yield from wrapped([*(Span(fact + ",") for fact in facts), Span(last)], width)
+    if groups:
+        yield BLANK
+        yield from laid_out(best_table(groups, width), width)
+        yield from totals_lines(report.totals, width)
+    for note, style in notes_of(report, groups):
+        yield BLANK
+        yield from paragraph(note, style, width)
+
+
 def _no_collectives(report: Report) -> str:
-    """Say "none" only when it is known."""
+    """Say "none" only where that is known."""
     return "no collective could be read" if report.unread else "no collectives"
 
 
@@ -89,120 +82,6 @@ def _counts(report: Report) -> str:
     if replicas is None or partitions is None:
         return "replica and partition counts not stated"
     return f"{counted(replicas, 'replica')} x {counted(partitions, 'partition')}"
-
-
-def best_table(groups: Sequence[Alike], width: int | None) -> Table:
-    """Return the most telling table of rows that fits: exact bytes, rounded ones, or two lines to a row."""
-    for full in (True, False):
-        table = wide_table(groups, full=full)
-        if width is None or table.least_width() <= width:
-            return table
-    details = [list(_detail_lines(group, width)) for group in groups]
-    return Table(_NARROW, [_narrow_row(group) for group in groups], details)
-
-
-def wide_table(groups: Sequence[Alike], *, full: bool) -> Table:
-    """Return the table with one line to a row.
-
-    Args:
-        groups: the rows.
-        full: whether exact bytes stand beside the rounded ones.
-    """
-    return Table(_WIDE, [_wide_row(group, full=full) for group in groups])
-
-
-def _wide_row(group: Alike, *, full: bool) -> list[Span]:
-    kind = group.kind
-    says = (kind.spelling, kind.devices and f"= {kind.devices}", *kind.form)
-    return [
-        *_beginning(group),
-        Span(", ".join(part for part in says if part)),
-        Span(kind.shapes),
-        *_sizes(group, full=full),
-        _runs(group),
-        Span(", ".join([*_conditions(group), *_places(group)]), DIM),
-    ]
-
-
-def _narrow_row(group: Alike) -> list[Span]:
-    return [*_beginning(group), *_sizes(group, full=False), _runs(group)]
-
-
-def _beginning(group: Alike) -> list[Span]:
-    kind = group.kind
-    return [
-        Span(f"{len(group.rows):,}"),
-        Span(kind.opcode, _OPCODE_STYLES.get(kind.opcode, "")),
-        Span(kind.axes, WARNING if kind.axes == UNKNOWN else BOLD),
-        Span(kind.size),
-    ]
-
-
-def _sizes(group: Alike, *, full: bool) -> list[Span]:
-    kind = group.kind
-    received = size_cell(kind.received, full=full)
-    return [
-        size_cell(kind.operand_bytes, full=full),
-        size_cell(kind.result_bytes, full=full),
-        received._replace(text="<= " + received.text) if kind.uneven else received,
-    ]
-
-
-def _runs(group: Alike) -> Span:
-    return Span(UNKNOWN, WARNING) if group.runs is None else Span(f"{group.runs:,}")
-
-
-def _detail_lines(group: Alike, width: int | None) -> Iterator[Line]:
-    """Yield what does not fit into the row, below it."""
-    kind = group.kind
-    parts = (kind.spelling, kind.devices and f"= {kind.devices}", kind.shapes, *kind.form)
-    words = [Span(part) for part in parts if part]
-    places = [Span(part, DIM) for part in (*_conditions(group), *_places(group))]
-    yield from wrapped([*words, *places], width, indent="      ", gap="  ")
-
-
-def _conditions(group: Alike) -> list[str]:
-    if not group.conditional:
-        return []
-    more = f" and {len(group.conditional) - 1} more" if len(group.conditional) > 1 else ""
-    return [f"if {cut(printable(group.conditional[0]), SHOWN)}{more}"]
-
-
-def _places(group: Alike) -> list[str]:
-    """Name the first of the rows, its line, and the computations they stand in."""
-    first = group.rows[0]
-    name = cut(printable(first.name), SHOWN)
-    others = len(group.rows) - 1
-    line_number = "" if first.line is None else f" line {first.line}"
-    computations = {row.computation for row in group.rows}
-    where = cut(printable(first.computation), SHOWN)
-    elsewhere = f" and {len(computations) - 1} more" if len(computations) > 1 else ""
-    return [f"{name}{line_number}" + (f" +{others:,}" if others else ""), f"in {where}{elsewhere}"]
-
-
-def _notes(report: Report, groups: Sequence[Alike], width: int | None) -> Iterator[Line]:
-    """Yield what a reader has to know of the words and the gaps, as far as they occur."""
-    notes = [styled(text, style) for text, style in notes_of(report, groups)]
-    if notes:
-        yield BLANK
-    for note in notes:
-        yield from wrapped([Span(word, note.style) for word in note.text.split()], width)
-
-
-def notes_of(report: Report, groups: Sequence[Alike]) -> Iterator[tuple[str, str]]:
-    """Yield the notes below a report, each with its style."""
-    if report.unread:
-        what = counted(len(report.unread), "thing that may communicate", "things that may communicate")
-        yield f"{what} could not be read, so that every count is a lower bound; the warnings say why.", WARNING
-    if groups:
-        kinds = [group.kind for group in groups]
-        yield (
-            "in, out: bytes of a device's operands and results; received: what it receives on a ring; each per run.",
-            DIM,
-        )
-        if any(group.runs is None for group in groups):
-            yield "runs ?: a loop on the way has no known trip count, so that totals are lower bounds.", DIM
-        yield from ((note, DIM) for note in _axes_notes(report, kinds))
 
 
 def _axes_notes(report: Report, kinds: Sequence[Kind]) -> Iterator[str]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.views.columns import Column, Table, laid_out
 from commlens.views.lines import BLANK, BOLD, WARNING, Line, Span, line, styled
-from commlens.views.words import UNKNOWN, byte_size, cut, exact, printable
+from commlens.views.report_columns import exact_cell, size_cell
+from commlens.views.words import UNKNOWN, cut, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 TITLES: Final = ("along axes", "by opcode")
 
 _SHOWN_KEY: Final = 40
+_SIZES: Final = ("in", "out", "received")
 
 
 def totals_lines(totals: Totals, width: int | None) -> Iterator[Line]:
@@ -33,16 +35,18 @@ def totals_table(title: str, entries: Mapping[str, Total], *, full: bool) -> Tab
     Args:
         title: what the entries are keyed by.
         entries: key -> total. Where rows are not fully known the sums are lower bounds and say so by ``>=``.
-        full: whether exact bytes stand beside the rounded ones.
+        full: whether the exact bytes have columns of their own.
     """
     unknown = any(total.unknown for total in entries.values())
-    columns = (
-        Column(title.split()[-1], least=12),
-        *(Column(name, "right") for name in ("rows", "runs", "in", "out", "received")),
-        *([Column("unknown", "right")] if unknown else []),
+    figures = (
+        "rows",
+        "runs",
+        *_SIZES,
+        *(f"bytes {name}" for name in _SIZES if full),
+        *(("unknown",) if unknown else ()),
     )
-    rows = [_row(key, total, full=full)[: len(columns)] for key, total in entries.items()]
-    return Table(columns, rows)
+    columns = (Column(title.split()[-1], least=12), *(Column(name, "right") for name in figures))
+    return Table(columns, [_row(key, total, full=full)[: len(columns)] for key, total in entries.items()])
 
 
 def _best(title: str, entries: Mapping[str, Total], width: int | None) -> Table:
@@ -51,23 +55,13 @@ def _best(title: str, entries: Mapping[str, Total], width: int | None) -> Table:
 
 
 def _row(key: str, total: Total, *, full: bool) -> list[Span]:
-    bound = bool(total.unknown)
+    bound = ">= " if total.unknown else ""
+    sizes = (total.operand_bytes, total.result_bytes, total.wire_bytes_per_device)
     return [
         Span(cut(printable(key), _SHOWN_KEY), WARNING if key == UNKNOWN else BOLD),
         Span(f"{total.count:,}"),
-        Span(f"{'>= ' if bound else ''}{total.executions:,}"),
-        *(
-            size_cell(number, full=full, lower_bound=bound)
-            for number in (total.operand_bytes, total.result_bytes, total.wire_bytes_per_device)
-        ),
+        Span(f"{bound}{total.executions:,}"),
+        *(size_cell(number, bound=bound) for number in sizes),
+        *(exact_cell(number, bound=bound) for number in sizes if full),
         Span(f"{total.unknown:,}", WARNING if bound else ""),
     ]
-
-
-def size_cell(number: float | None, *, full: bool, lower_bound: bool = False) -> Span:
-    """Return the cell of a number of bytes, with the exact figure beside the rounded one when ``full``."""
-    if number is None:
-        return Span(UNKNOWN, WARNING)
-    rounded = byte_size(number)
-    text = f"{rounded} = {exact(number)} B" if full and number >= 1000 else rounded
-    return Span((">= " if lower_bound else "") + text)

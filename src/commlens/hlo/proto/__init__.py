@@ -22,8 +22,8 @@ def read_binary(
     """Read the modules of a binary proto.
 
     Args:
-        data: the whole content: an HloModuleProto, HloProto, HloSnapshot, HloUnoptimizedSnapshot, HloModuleGroupProto or
-            HloModuleProtoWithConfig.
+        data: the whole content: an HloModuleProto, HloProto, HloSnapshot, HloUnoptimizedSnapshot, HloModuleGroupProto
+            or HloModuleProtoWithConfig.
         path: what to call it in messages.
         replicas: replica count, where the user states it.
         partitions: partition count likewise.

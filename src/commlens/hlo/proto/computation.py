@@ -76,9 +76,13 @@ class ProtoComputation(Computation):
         heads = self._heads
         return sorted(range(len(heads)), key=lambda position: heads[position].id)
 
-    @cached_property
+    @property
     def instructions(self) -> tuple[ProtoInstruction, ...]:
         """All instructions by id."""
+        return self._instructions
+
+    @cached_property
+    def _instructions(self) -> tuple[ProtoInstruction, ...]:
         return tuple(ProtoInstruction(self, position) for position in self._in_order)
 
     @cached_property
@@ -135,7 +139,7 @@ class ProtoComputation(Computation):
         found = self.outline_of(number, user, user_id)
         return None if found is None else found[0]
 
-    @cached_property
+    @property
     def root(self) -> ProtoInstruction:
         """The root: the instruction with the root's id, else the last.
 

@@ -8,7 +8,7 @@ Source: xla/service/hlo.proto and xla/xla.proto.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto.decoding import decode

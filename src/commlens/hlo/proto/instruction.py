@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.model import Instruction, UnreadableError
@@ -19,29 +20,37 @@ if TYPE_CHECKING:
     from commlens.hlo.shapes import Shape
     from commlens.topology import DeviceList
 
-_ROLES: Final[Mapping[str, Role]] = {
-    "call": "call",
-    "fusion": "fusion",
-    "async-start": "async",
-    "custom-call": "custom-call",
-    "conditional": "branch",
-}
+_ROLES: Final[Mapping[str, Role]] = MappingProxyType(
+    {
+        "call": "call",
+        "fusion": "fusion",
+        "async-start": "async",
+        "custom-call": "custom-call",
+        "conditional": "branch",
+    }
+)
 _ALL_REDUCES: Final = frozenset({"all-reduce", "reduce-scatter"})
-_FLAGS: Final[Mapping[str, Callable[[HloInstructionProto], bool]]] = {
-    "constrain_layout": lambda message: message.constrain_layout,
-    "is_host_transfer": lambda message: message.is_host_transfer,
-    "use_global_device_ids": lambda message: message.use_global_device_ids,
-}
-_TEXTS: Final[Mapping[str, Callable[[HloInstructionProto], bytes]]] = {
-    "custom_call_target": lambda message: message.custom_call_target,
-    "kind": lambda message: message.fusion_kind,
-    "direction": lambda message: message.comparison_direction,
-    "async_execution_thread": lambda message: message.async_execution_thread,
-}
-_NUMBERS: Final[Mapping[str, Callable[[HloInstructionProto], list[int]]]] = {
-    "replica_group_ids": lambda message: list(message.replica_group_ids),
-    "dynamic_slice_sizes": lambda message: list(message.dynamic_slice_sizes),
-}
+_FLAGS: Final[Mapping[str, Callable[[HloInstructionProto], bool]]] = MappingProxyType(
+    {
+        "constrain_layout": lambda message: message.constrain_layout,
+        "is_host_transfer": lambda message: message.is_host_transfer,
+        "use_global_device_ids": lambda message: message.use_global_device_ids,
+    }
+)
+_TEXTS: Final[Mapping[str, Callable[[HloInstructionProto], bytes]]] = MappingProxyType(
+    {
+        "custom_call_target": lambda message: message.custom_call_target,
+        "kind": lambda message: message.fusion_kind,
+        "direction": lambda message: message.comparison_direction,
+        "async_execution_thread": lambda message: message.async_execution_thread,
+    }
+)
+_NUMBERS: Final[Mapping[str, Callable[[HloInstructionProto], list[int]]]] = MappingProxyType(
+    {
+        "replica_group_ids": lambda message: list(message.replica_group_ids),
+        "dynamic_slice_sizes": lambda message: list(message.dynamic_slice_sizes),
+    }
+)
 
 
 class ProtoInstruction(Instruction):
@@ -105,7 +114,8 @@ class ProtoInstruction(Instruction):
     def _operand(self, number: int) -> ProtoInstruction:
         position = self._computation.position_of(number, self.position, self.message.id)
         if position is None:
-            msg = f"the operand with id {number} of {self.name} is not defined in the computation {self._computation.name}"
+            place = f"the computation {self._computation.name}"
+            msg = f"the operand with id {number} of {self.name} is not defined in {place}"
             raise UnreadableError(msg)
         return ProtoInstruction(self._computation, position)
 
@@ -211,7 +221,7 @@ class ProtoInstruction(Instruction):
         opcode, names = self.opcode, self._computation.module.computation_names(self.message.called_computation_ids)
         if opcode == "while" and len(names) == 2:  # xla/hlo/ir/hlo_instruction.h: kBodyComputationIndex is 0
             return (("condition", names[1]), ("body", names[0]))
-        role = _ROLES.get(opcode, "apply")
+        role: Role = _ROLES.get(opcode, "apply")
         return tuple((role, name) for name in names)
 
     @property

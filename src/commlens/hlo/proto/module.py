@@ -21,7 +21,7 @@ from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
 from commlens.hlo.proto.sites import SiteReader
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from commlens.hlo.model import Computation, Instruction
     from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloModuleConfigProto, HloModuleOutline
@@ -57,16 +57,12 @@ class ProtoModule(Module):
         self.source = source
         self.outline = outline
         self._outlines = list(outline.computations)
+        self.name = as_text(outline.name)
         self.path = path
         self._made: dict[int, ProtoComputation] = {}
         self.replica_count, self.num_partitions = _counts(outline, config, replicas, partitions)
 
     @property
-    def name(self) -> str:
-        """The module's name."""
-        return as_text(self.outline.name)
-
-    @cached_property
     def frontend_attributes(self) -> Mapping[str, str]:
         """The module's own frontend attributes."""
         return attributes_of(self.outline.frontend_attributes)
@@ -99,9 +95,13 @@ class ProtoModule(Module):
             made = self._made[number] = ProtoComputation(self, number, self._outlines[number])
         return made
 
-    @cached_property
+    @property
     def computations(self) -> tuple[ProtoComputation, ...]:
         """All computations in file order."""
+        return self._computations
+
+    @cached_property
+    def _computations(self) -> tuple[ProtoComputation, ...]:
         return tuple(self._computation(number) for number in range(len(self._outlines)))
 
     def computation(self, name: str) -> ProtoComputation | None:
@@ -114,7 +114,7 @@ class ProtoModule(Module):
         numbers = ((each, self._by_id.get(each)) for each in ids)
         return tuple(f"id {each}" if number is None else self.names[number] for each, number in numbers)
 
-    @cached_property
+    @property
     def entry(self) -> ProtoComputation | None:
         """The computation with the entry's id, else the one with its name, else None."""
         number = self._by_id.get(self.outline.entry_computation_id)
@@ -167,7 +167,7 @@ class ProtoModule(Module):
         instructions = [ProtoInstruction(self._computation(number), position) for number, _, position in sorted(places)]
         return [Call(each, role, callee) for each in instructions for role, callee in each.called if callee in names]
 
-    @cached_property
+    @property
     def structure_faults(self) -> tuple[Unread, ...]:
         """Computations that cannot be called, because another one has their id."""
         if len(self._by_id) == len(self._outlines):
@@ -236,7 +236,7 @@ def _counts(
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def _collector_paused() -> Generator[None]:
     """Pause the garbage collector, which would go through all that is built again and again."""
     was_enabled = gc.isenabled()
     gc.disable()

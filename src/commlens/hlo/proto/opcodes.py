@@ -1,8 +1,8 @@
 """Finding out, as cheaply as possible, which encoded instructions may communicate or call something that does.
 
-Every writer puts an instruction's name before its opcode. Behind the name the bytes of the opcode's field can be compared
-with those of opcodes that are of no interest; a miss of any kind, such as an opcode from the future, only means that the
-instruction is looked at more closely.
+Every writer puts an instruction's name before its opcode. Behind the name the bytes of the opcode's field can be
+compared with those of opcodes that are of no interest; a miss of any kind, such as an opcode from the future, only
+means that the instruction is looked at more closely.
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ _DONE: Final = frozenset(
     {f"{opcode}{half}" for opcode in COLLECTIVES | {"async", "copy"} for half in ("-update", "-done")}
     | {"send-done", "recv-done"}
 )
-_LEAVES: Final = frozenset(
-    """abs acos acosh add add-dependency after-all and asin asinh atan2 atanh batch-norm-grad batch-norm-inference
-    batch-norm-training bitcast bitcast-convert broadcast cbrt ceil cholesky clamp compare complex concatenate constant
-    convert convolution copy copy-start cosine cosh count-leading-zeros divide domain dot dynamic-reshape dynamic-slice
-    dynamic-update-slice erf exponential exponential-minus-one fft floor gather get-dimension-size get-tuple-element imag
-    infeed iota is-finite log log-plus-one logistic maximum minimum multiply negate not opt-barrier or outfeed pad
-    parameter partition-id popcnt power ragged-dot real reduce-precision remainder replica-id reshape reverse rng
-    rng-bit-generator rng-get-and-update-state round-nearest-afz round-nearest-even rsqrt scaled-dot select
-    set-dimension-size shift-left shift-right-arithmetic shift-right-logical sign sine sinh slice sqrt stochastic-convert
-    subtract tan tanh topk transpose triangular-solve tuple xor""".split()
+_LEAF_NAMES: Final = (
+    "abs acos acosh add add-dependency after-all and asin asinh atan2 atanh batch-norm-grad "
+    "batch-norm-inference batch-norm-training bitcast bitcast-convert broadcast cbrt ceil cholesky clamp "
+    "compare complex concatenate constant convert convolution copy copy-start cosine cosh count-leading-zeros "
+    "divide domain dot dynamic-reshape dynamic-slice dynamic-update-slice erf exponential exponential-minus-one "
+    "fft floor gather get-dimension-size get-tuple-element imag infeed iota is-finite log log-plus-one logistic "
+    "maximum minimum multiply negate not opt-barrier or outfeed pad parameter partition-id popcnt power "
+    "ragged-dot real reduce-precision remainder replica-id reshape reverse rng rng-bit-generator "
+    "rng-get-and-update-state round-nearest-afz round-nearest-even rsqrt scaled-dot select set-dimension-size "
+    "shift-left shift-right-arithmetic shift-right-logical sign sine sinh slice sqrt stochastic-convert "
+    "subtract tan tanh topk transpose triangular-solve tuple xor"
 )
+_LEAVES: Final = frozenset(_LEAF_NAMES.split())
 """Opcodes that neither communicate nor call a computation. Source: xla/hlo/ir/hlo_opcode.h."""
 
 _OPCODE_TAG: Final = 0x12  # field 2, length-delimited

@@ -1,8 +1,8 @@
 """Finding the modules in the text form of a proto, at whatever depth they stand.
 
-A module is the message that has ``computations`` which have ``instructions``; a ``config`` beside it is its configuration.
-So every message that XLA keeps modules in is read alike, compiled executables included. The text itself is parsed by
-protobuf's own reader, which knows its escapes; fields that the schema does not have are left out.
+A module is the message that has ``computations`` which have ``instructions``; a ``config`` beside it is its
+configuration. So every message that XLA keeps modules in is read alike, compiled executables included. The text itself
+is parsed by protobuf's own reader, which knows its escapes; fields that the schema does not have are left out.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def find_modules_in_text(data: bytes) -> list[FoundModule]:
         data: the whole text.
 
     Returns:
-        The modules in file order, at least one. Element types that nobody knows yet become a number that stands for none.
+        The modules in file order, at least one. Element types that nobody knows yet become a number without a meaning.
 
     Raises:
-        GrammarError: brackets do not match, a message is nested too deeply, a field of the schema has a value that does not
-            fit, or there is no module.
+        GrammarError: brackets do not match, a message is nested too deeply, a field of the schema has a value that does
+            not fit, or there is no module.
     """
     blocks = _module_blocks(data)
     if not blocks:
@@ -140,8 +140,17 @@ def _parse(data: bytes, block: _Block, message: Message) -> None:
     try:
         text_format.Parse(text, message, allow_unknown_field=True)
     except text_format.ParseError as error:
-        msg = f"the text form of {message.DESCRIPTOR.name} cannot be read: {error}"
-        raise GrammarError(msg, position=block.start) from error
+        fault = str(error).partition(" : ")[2] or str(error)
+        msg = f"the text form of {message.DESCRIPTOR.name} cannot be read: {fault}"
+        raise GrammarError(msg, position=_position(data, block, error)) from error
+
+
+def _position(data: bytes, block: _Block, error: text_format.ParseError) -> int:
+    """Return the offset of a fault whose line and column count from the start of a block."""
+    position = block.start
+    for _ in range((error.GetLine() or 1) - 1):
+        position = data.find(b"\n", position) + 1
+    return position + max((error.GetColumn() or 1) - 1, 0)
 
 
 def _known_type(match: re.Match[str]) -> str:

@@ -72,7 +72,9 @@ def read_fields(data: bytes, start: int, end: int) -> Iterator[Field]:
             msg = f"byte {position} starts no field of a protobuf message"
             raise WireError(msg)
         if behind > end:
-            msg = f"the data end inside field {number}, which starts at byte {position} and needs {behind - end} more bytes"
+            msg = (
+                f"the data end inside field {number}, which starts at byte {position}: {behind - end} bytes are missing"
+            )
             raise WireError(msg)
         yield Field(number, wire_type, value, behind)
         position = behind

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 _METADATA: Final = b", metadata={"
 _BACKEND_CONFIG: Final = b", backend_config={"
+_CLOSING_BRACE, _OPENING_PAREN = b"}("
+_SAFE_DIGITS: Final = 18
+_MOST_TAILS: Final = 4096
+_INDEX_COMMENT: Final = re.compile(rb"/\*index=\d+\*/")
 _TYPED_NAME: Final = re.compile(rb"\s+%?[\w.\-]+(?=,|$)")
 _CUSTOM_TARGET: Final = re.compile(rb'custom_call_target="([^"]*)"')
 
@@ -50,9 +54,9 @@ class IrregularLineError(Exception):
 class TextSite(Site):
     """A collective on a printed line."""
 
-    __slots__ = ("_computation", "_end", "_number", "_start", "channel_id", "signature")
+    __slots__ = ("_computation", "_end", "_number", "_start")
 
-    def __init__(
+    def __init__(  # pyright: ignore[reportMissingSuperCall] - made by the ten thousand: a call less is felt
         self,
         computation: TextComputation,
         start: int,
@@ -61,12 +65,12 @@ class TextSite(Site):
         signature: Signature,
         channel_id: int | None,
     ) -> None:
+        self.signature = signature
+        self.channel_id = channel_id
         self._computation = computation
         self._start = start
         self._end = end
         self._number = number
-        self.signature = signature
-        self.channel_id = channel_id
 
     @property
     def instruction(self) -> TextInstruction:
@@ -115,11 +119,17 @@ class LineReader:
 
     Attributes:
         signatures: signature by spelling.
+        tails: what is left of an attribute list, and its channel, by how the list is written; bounded.
         shapes: spellings that are known to be whole shapes.
+        opcodes: whether the opcodes seen so far are collectives.
     """
 
     signatures: dict[tuple[bytes, ...], Signature] = field(default_factory=dict[tuple[bytes, ...], "Signature"])
+    tails: dict[bytes, tuple[bytes, int | None] | None] = field(
+        default_factory=dict[bytes, "tuple[bytes, int | None] | None"]
+    )
     shapes: set[bytes] = field(default_factory=set[bytes])
+    opcodes: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
 
     def read(
         self, computation: TextComputation, paren: int, start: int, end: int, number: int
@@ -148,12 +158,18 @@ class LineReader:
         if equals < 0 or blank <= equals or (shape not in self.shapes and not self._is_shape(shape)):
             return self._read_whole(computation, start, end)
         opcode = text[blank + 1 : paren]
-        if not is_collective(as_text(opcode)):
+        communicates = self.opcodes.get(opcode)
+        if communicates is None:
+            communicates = self.opcodes[opcode] = is_collective(as_text(opcode))
+        if not communicates:
             return opcode, TextInstruction(computation, start, end)
-        spelling = self._spelling(computation, (shape, opcode), paren, start, end)
-        if spelling is None:
+        close = text.find(b")", paren, end)
+        tail = self._tail(text[close + 1 : end]) if close >= 0 else None
+        shapes = None if tail is None else self._operand_shapes(computation, text[paren + 1 : close], start)
+        if tail is None or shapes is None:
             return self._read_whole(computation, start, end)
-        key, channel_id = spelling
+        reduced, channel_id = tail
+        key = (shape, opcode, reduced, shapes)
         signature = self.signatures.get(key)
         if signature is None:
             instruction = TextInstruction(computation, start, end)
@@ -179,46 +195,45 @@ class LineReader:
             self.shapes.add(shape)
         return whole
 
-    def _spelling(
-        self, computation: TextComputation, head: tuple[bytes, ...], paren: int, start: int, end: int
-    ) -> tuple[tuple[bytes, ...], int | None] | None:
-        """Return what identifies the signature of a line, and its channel; None where it must be read in full."""
-        text = computation.text
-        close = text.find(b")", paren, end)
-        operands = text[paren + 1 : close]
-        if close < 0 or b"(" in operands:
-            return None
-        tail = _without_metadata(text[close + 1 : end])
-        if tail is None or b"all_reduce_id" in tail:
-            return None
-        cut = _without(tail, b", channel_id=")
-        reduced = None if cut is None else _without(cut[0], b", to_apply=")
-        if cut is None or reduced is None:
-            return None
-        channel: int | None = None
-        if cut[1] is not None:
-            if not cut[1].isdigit() or len(cut[1]) > _SAFE_DIGITS:
-                return None
-            channel = int(cut[1])
-        shapes = self._operand_shapes(computation, operands, start)
-        if shapes is None:
-            return None
-        return (*head, reduced[0], b"" if channel is None else b"#", *shapes), channel
+    def _tail(self, tail: bytes) -> tuple[bytes, int | None] | None:
+        """Return an attribute list without what differs from line to line, and the channel.
 
-    def _operand_shapes(self, computation: TextComputation, operands: bytes, start: int) -> list[bytes] | None:
+        Returns:
+            The list without metadata, reducer and channel number, a mark in the number's place; None where the line must
+            be read in full.
+        """
+        metadata = tail.find(_METADATA)
+        written = tail if metadata < 0 else tail[:metadata]
+        if metadata >= 0 and (tail[-1] != _CLOSING_BRACE or tail.find(b"}, ", metadata) >= 0):
+            written = _without_config(tail, metadata)
+        elif metadata < 0 and _BACKEND_CONFIG in tail:
+            written = _without_config(tail, len(tail))
+        if written is None:
+            return None
+        try:
+            return self.tails[written]
+        except KeyError:
+            reduced = _reduced(written)
+        if len(self.tails) < _MOST_TAILS:
+            self.tails[written] = reduced
+        return reduced
+
+    def _operand_shapes(self, computation: TextComputation, operands: bytes, start: int) -> bytes | None:
         """Return the spellings of the operands' shapes, None where they are not simple arrays."""
+        if b"(" in operands:
+            return None
         if b"[" in operands:
-            return [_TYPED_NAME.sub(b"", operands)]
+            return _TYPED_NAME.sub(b"", operands)
         if b"/*" in operands:
             operands = _INDEX_COMMENT.sub(b"", operands)
         text, definitions = computation.text, computation.definitions
         shapes: list[bytes] = []
         for operand in operands.split(b", "):
             behind = definitions.value_of(operand.removeprefix(b"%"), start)
-            if behind is None or text[behind : behind + 1] == b"(":
+            if behind is None or text[behind] == _OPENING_PAREN:
                 return None
             shapes.append(text[behind : text.find(b" ", behind)])
-        return shapes
+        return shapes[0] if len(shapes) == 1 else b", ".join(shapes)
 
     def read_in_full(
         self, computation: TextComputation, start: int, end: int
@@ -239,21 +254,27 @@ class LineReader:
             return opcode.encode(), instruction
 
 
-_SAFE_DIGITS: Final = 18
-_INDEX_COMMENT: Final = re.compile(rb"/\*index=\d+\*/")
-
-
-def _without_metadata(tail: bytes) -> bytes | None:
-    """Cut metadata and backend_config off the end of an attribute list; None where more stands behind them."""
+def _without_config(tail: bytes, metadata: int) -> bytes | None:
+    """Cut metadata and a backend_config behind it off an attribute list; None where more stands there."""
     config = tail.find(_BACKEND_CONFIG)
-    if config >= 0:
-        if closing(tail, config + len(_BACKEND_CONFIG) - 1) != len(tail) - 1:
-            return None
-        tail = tail[:config]
-    start = tail.find(_METADATA)
-    if start < 0:
-        return tail
-    return None if tail.find(b"}, ", start) >= 0 or not tail.endswith(b"}") else tail[:start]
+    if config < 0 or closing(tail, config + len(_BACKEND_CONFIG) - 1) != len(tail) - 1:
+        return None
+    rest = tail[:config]
+    if metadata >= config:
+        return rest
+    return None if rest.find(b"}, ", metadata) >= 0 or not rest.endswith(b"}") else rest[:metadata]
+
+
+def _reduced(tail: bytes) -> tuple[bytes, int | None] | None:
+    """Cut the reducer's name and the channel number out of an attribute list; None where that is not safe."""
+    if b"all_reduce_id" in tail:
+        return None
+    cut = _without(tail, b", to_apply=")
+    channel = None if cut is None else _without(cut[0], b", channel_id=")
+    if channel is None or channel[1] is None:
+        return channel
+    reduced, number = channel
+    return (reduced + b"#", int(number)) if number.isdigit() and len(number) <= _SAFE_DIGITS else None
 
 
 def _without(tail: bytes, mark: bytes) -> tuple[bytes, bytes | None] | None:
@@ -261,10 +282,11 @@ def _without(tail: bytes, mark: bytes) -> tuple[bytes, bytes | None] | None:
     start = tail.find(mark)
     if start < 0:
         return tail, None
-    quote = tail.find(b'"', 0, start)
+    if tail.find(b'"', 0, start) >= 0:
+        return None
     stop = tail.find(b",", start + len(mark))
     stop = len(tail) if stop < 0 else stop
-    return None if quote >= 0 else (tail[:start] + tail[stop:], tail[start + len(mark) : stop])
+    return tail[:start] + tail[stop:], tail[start + len(mark) : stop]
 
 
 def is_caller(opcode: bytes) -> bool:

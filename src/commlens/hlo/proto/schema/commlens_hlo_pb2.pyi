@@ -103,7 +103,7 @@ class HloModuleOutline(_message.Message):
     stack_frame_index: bytes
     frontend_attributes: FrontendAttributes
     payloads: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, name: _Optional[bytes] = ..., entry_computation_name: _Optional[bytes] = ..., computations: _Optional[_Iterable[_Union[HloComputationOutline, _Mapping]]] = ..., entry_computation_id: _Optional[int] = ..., schedule: _Optional[bytes] = ..., device_assignment: _Optional[bytes] = ..., stack_frame_index: _Optional[bytes] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., payloads: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., entry_computation_name: _Optional[bytes] = ..., computations: _Optional[_Iterable[_Union[HloComputationOutline, _Mapping[str, object]]]] = ..., entry_computation_id: _Optional[int] = ..., schedule: _Optional[bytes] = ..., device_assignment: _Optional[bytes] = ..., stack_frame_index: _Optional[bytes] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping[str, object]]] = ..., payloads: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class HloComputationOutline(_message.Message):
     __slots__ = ("name", "instructions", "id", "root_id")
@@ -225,7 +225,7 @@ class HloInstructionProto(_message.Message):
     iota_collective_device_list: IotaReplicaGroupListProto
     mesh_axes_replica_group_list: MeshAxesReplicaGroupListProto
     backend_config_payload: Payload
-    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping]] = ..., literal: _Optional[_Union[LiteralProto, _Mapping]] = ..., parameter_number: _Optional[int] = ..., fusion_kind: _Optional[bytes] = ..., tuple_index: _Optional[int] = ..., dimensions: _Optional[_Iterable[int]] = ..., dynamic_slice_sizes: _Optional[_Iterable[int]] = ..., channel_id: _Optional[int] = ..., custom_call_target: _Optional[bytes] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., backend_config: _Optional[bytes] = ..., replica_group_ids: _Optional[_Iterable[int]] = ..., all_reduce_id: _Optional[int] = ..., is_host_transfer: bool = ..., replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., source_target_pairs: _Optional[_Iterable[_Union[SourceTarget, _Mapping]]] = ..., constrain_layout: bool = ..., comparison_direction: _Optional[bytes] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., use_global_device_ids: bool = ..., async_execution_thread: _Optional[bytes] = ..., collective_device_list: _Optional[_Union[CollectiveDeviceListProto, _Mapping]] = ..., iota_collective_device_list: _Optional[_Union[IotaReplicaGroupListProto, _Mapping]] = ..., mesh_axes_replica_group_list: _Optional[_Union[MeshAxesReplicaGroupListProto, _Mapping]] = ..., backend_config_payload: _Optional[_Union[Payload, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[_Union[ShapeProto, _Mapping[str, object]]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping[str, object]]] = ..., literal: _Optional[_Union[LiteralProto, _Mapping[str, object]]] = ..., parameter_number: _Optional[int] = ..., fusion_kind: _Optional[bytes] = ..., tuple_index: _Optional[int] = ..., dimensions: _Optional[_Iterable[int]] = ..., dynamic_slice_sizes: _Optional[_Iterable[int]] = ..., channel_id: _Optional[int] = ..., custom_call_target: _Optional[bytes] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., backend_config: _Optional[bytes] = ..., replica_group_ids: _Optional[_Iterable[int]] = ..., all_reduce_id: _Optional[int] = ..., is_host_transfer: bool = ..., replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping[str, object]]]] = ..., source_target_pairs: _Optional[_Iterable[_Union[SourceTarget, _Mapping[str, object]]]] = ..., constrain_layout: bool = ..., comparison_direction: _Optional[bytes] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping[str, object]]] = ..., use_global_device_ids: bool = ..., async_execution_thread: _Optional[bytes] = ..., collective_device_list: _Optional[_Union[CollectiveDeviceListProto, _Mapping[str, object]]] = ..., iota_collective_device_list: _Optional[_Union[IotaReplicaGroupListProto, _Mapping[str, object]]] = ..., mesh_axes_replica_group_list: _Optional[_Union[MeshAxesReplicaGroupListProto, _Mapping[str, object]]] = ..., backend_config_payload: _Optional[_Union[Payload, _Mapping[str, object]]] = ...) -> None: ...
 
 class HloComputationProto(_message.Message):
     __slots__ = ("name", "instructions", "id", "root_id")
@@ -237,7 +237,7 @@ class HloComputationProto(_message.Message):
     instructions: _containers.RepeatedCompositeFieldContainer[HloInstructionProto]
     id: int
     root_id: int
-    def __init__(self, name: _Optional[bytes] = ..., instructions: _Optional[_Iterable[_Union[HloInstructionProto, _Mapping]]] = ..., id: _Optional[int] = ..., root_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., instructions: _Optional[_Iterable[_Union[HloInstructionProto, _Mapping[str, object]]]] = ..., id: _Optional[int] = ..., root_id: _Optional[int] = ...) -> None: ...
 
 class HloScheduleProto(_message.Message):
     __slots__ = ("sequences",)
@@ -252,7 +252,7 @@ class HloScheduleProto(_message.Message):
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: int
         value: HloScheduleProto.InstructionSequence
-        def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[HloScheduleProto.InstructionSequence, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[HloScheduleProto.InstructionSequence, _Mapping[str, object]]] = ...) -> None: ...
     SEQUENCES_FIELD_NUMBER: _ClassVar[int]
     sequences: _containers.MessageMap[int, HloScheduleProto.InstructionSequence]
     def __init__(self, sequences: _Optional[_Mapping[int, HloScheduleProto.InstructionSequence]] = ...) -> None: ...
@@ -277,7 +277,7 @@ class StackFrameIndexProto(_message.Message):
     file_names: _containers.RepeatedScalarFieldContainer[bytes]
     file_locations: _containers.RepeatedCompositeFieldContainer[StackFrameIndexProto.FileLocation]
     stack_frames: _containers.RepeatedCompositeFieldContainer[StackFrameIndexProto.StackFrame]
-    def __init__(self, file_names: _Optional[_Iterable[bytes]] = ..., file_locations: _Optional[_Iterable[_Union[StackFrameIndexProto.FileLocation, _Mapping]]] = ..., stack_frames: _Optional[_Iterable[_Union[StackFrameIndexProto.StackFrame, _Mapping]]] = ...) -> None: ...
+    def __init__(self, file_names: _Optional[_Iterable[bytes]] = ..., file_locations: _Optional[_Iterable[_Union[StackFrameIndexProto.FileLocation, _Mapping[str, object]]]] = ..., stack_frames: _Optional[_Iterable[_Union[StackFrameIndexProto.StackFrame, _Mapping[str, object]]]] = ...) -> None: ...
 
 class HloModuleProto(_message.Message):
     __slots__ = ("name", "entry_computation_name", "computations", "entry_computation_id", "schedule", "device_assignment", "stack_frame_index", "frontend_attributes", "payloads")
@@ -299,25 +299,25 @@ class HloModuleProto(_message.Message):
     stack_frame_index: StackFrameIndexProto
     frontend_attributes: FrontendAttributes
     payloads: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, name: _Optional[bytes] = ..., entry_computation_name: _Optional[bytes] = ..., computations: _Optional[_Iterable[_Union[HloComputationProto, _Mapping]]] = ..., entry_computation_id: _Optional[int] = ..., schedule: _Optional[_Union[HloScheduleProto, _Mapping]] = ..., device_assignment: _Optional[_Union[DeviceAssignmentProto, _Mapping]] = ..., stack_frame_index: _Optional[_Union[StackFrameIndexProto, _Mapping]] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., payloads: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., entry_computation_name: _Optional[bytes] = ..., computations: _Optional[_Iterable[_Union[HloComputationProto, _Mapping[str, object]]]] = ..., entry_computation_id: _Optional[int] = ..., schedule: _Optional[_Union[HloScheduleProto, _Mapping[str, object]]] = ..., device_assignment: _Optional[_Union[DeviceAssignmentProto, _Mapping[str, object]]] = ..., stack_frame_index: _Optional[_Union[StackFrameIndexProto, _Mapping[str, object]]] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping[str, object]]] = ..., payloads: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class HloProto(_message.Message):
     __slots__ = ("hlo_module",)
     HLO_MODULE_FIELD_NUMBER: _ClassVar[int]
     hlo_module: HloModuleProto
-    def __init__(self, hlo_module: _Optional[_Union[HloModuleProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, hlo_module: _Optional[_Union[HloModuleProto, _Mapping[str, object]]] = ...) -> None: ...
 
 class HloSnapshot(_message.Message):
     __slots__ = ("hlo",)
     HLO_FIELD_NUMBER: _ClassVar[int]
     hlo: HloProto
-    def __init__(self, hlo: _Optional[_Union[HloProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, hlo: _Optional[_Union[HloProto, _Mapping[str, object]]] = ...) -> None: ...
 
 class HloUnoptimizedSnapshot(_message.Message):
     __slots__ = ("hlo_module",)
     HLO_MODULE_FIELD_NUMBER: _ClassVar[int]
     hlo_module: HloModuleProto
-    def __init__(self, hlo_module: _Optional[_Union[HloModuleProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, hlo_module: _Optional[_Union[HloModuleProto, _Mapping[str, object]]] = ...) -> None: ...
 
 class HloModuleGroupProto(_message.Message):
     __slots__ = ("name", "hlo_modules")
@@ -325,7 +325,7 @@ class HloModuleGroupProto(_message.Message):
     HLO_MODULES_FIELD_NUMBER: _ClassVar[int]
     name: bytes
     hlo_modules: _containers.RepeatedCompositeFieldContainer[HloModuleProto]
-    def __init__(self, name: _Optional[bytes] = ..., hlo_modules: _Optional[_Iterable[_Union[HloModuleProto, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., hlo_modules: _Optional[_Iterable[_Union[HloModuleProto, _Mapping[str, object]]]] = ...) -> None: ...
 
 class HloModuleConfigProto(_message.Message):
     __slots__ = ("replica_count", "num_partitions", "static_device_assignment")
@@ -335,7 +335,7 @@ class HloModuleConfigProto(_message.Message):
     replica_count: int
     num_partitions: int
     static_device_assignment: DeviceAssignmentProto
-    def __init__(self, replica_count: _Optional[int] = ..., num_partitions: _Optional[int] = ..., static_device_assignment: _Optional[_Union[DeviceAssignmentProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, replica_count: _Optional[int] = ..., num_partitions: _Optional[int] = ..., static_device_assignment: _Optional[_Union[DeviceAssignmentProto, _Mapping[str, object]]] = ...) -> None: ...
 
 class HloModuleProtoWithConfig(_message.Message):
     __slots__ = ("hlo_module", "config")
@@ -343,7 +343,7 @@ class HloModuleProtoWithConfig(_message.Message):
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     hlo_module: HloModuleProto
     config: HloModuleConfigProto
-    def __init__(self, hlo_module: _Optional[_Union[HloModuleProto, _Mapping]] = ..., config: _Optional[_Union[HloModuleConfigProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, hlo_module: _Optional[_Union[HloModuleProto, _Mapping[str, object]]] = ..., config: _Optional[_Union[HloModuleConfigProto, _Mapping[str, object]]] = ...) -> None: ...
 
 class ShapeProto(_message.Message):
     __slots__ = ("element_type", "dimensions", "tuple_shapes", "is_dynamic_dimension")
@@ -355,7 +355,7 @@ class ShapeProto(_message.Message):
     dimensions: _containers.RepeatedScalarFieldContainer[int]
     tuple_shapes: _containers.RepeatedCompositeFieldContainer[ShapeProto]
     is_dynamic_dimension: _containers.RepeatedScalarFieldContainer[bool]
-    def __init__(self, element_type: _Optional[_Union[PrimitiveType, str]] = ..., dimensions: _Optional[_Iterable[int]] = ..., tuple_shapes: _Optional[_Iterable[_Union[ShapeProto, _Mapping]]] = ..., is_dynamic_dimension: _Optional[_Iterable[bool]] = ...) -> None: ...
+    def __init__(self, element_type: _Optional[_Union[PrimitiveType, str]] = ..., dimensions: _Optional[_Iterable[int]] = ..., tuple_shapes: _Optional[_Iterable[_Union[ShapeProto, _Mapping[str, object]]]] = ..., is_dynamic_dimension: _Optional[_Iterable[bool]] = ...) -> None: ...
 
 class LiteralProto(_message.Message):
     __slots__ = ("shape", "preds", "u8s", "s32s", "s64s", "u32s", "u64s", "s8s", "u16s", "s16s")
@@ -379,7 +379,7 @@ class LiteralProto(_message.Message):
     s8s: bytes
     u16s: bytes
     s16s: bytes
-    def __init__(self, shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., preds: _Optional[_Iterable[bool]] = ..., u8s: _Optional[bytes] = ..., s32s: _Optional[_Iterable[int]] = ..., s64s: _Optional[_Iterable[int]] = ..., u32s: _Optional[_Iterable[int]] = ..., u64s: _Optional[_Iterable[int]] = ..., s8s: _Optional[bytes] = ..., u16s: _Optional[bytes] = ..., s16s: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, shape: _Optional[_Union[ShapeProto, _Mapping[str, object]]] = ..., preds: _Optional[_Iterable[bool]] = ..., u8s: _Optional[bytes] = ..., s32s: _Optional[_Iterable[int]] = ..., s64s: _Optional[_Iterable[int]] = ..., u32s: _Optional[_Iterable[int]] = ..., u64s: _Optional[_Iterable[int]] = ..., s8s: _Optional[bytes] = ..., u16s: _Optional[bytes] = ..., s16s: _Optional[bytes] = ...) -> None: ...
 
 class OpMetadata(_message.Message):
     __slots__ = ("op_name", "source_file", "source_line", "stack_frame_id")
@@ -412,7 +412,7 @@ class FrontendAttributes(_message.Message):
         def __init__(self, key: _Optional[bytes] = ..., value: _Optional[bytes] = ...) -> None: ...
     MAP_FIELD_NUMBER: _ClassVar[int]
     map: _containers.RepeatedCompositeFieldContainer[FrontendAttributes.MapEntry]
-    def __init__(self, map: _Optional[_Iterable[_Union[FrontendAttributes.MapEntry, _Mapping]]] = ...) -> None: ...
+    def __init__(self, map: _Optional[_Iterable[_Union[FrontendAttributes.MapEntry, _Mapping[str, object]]]] = ...) -> None: ...
 
 class DeviceAssignmentProto(_message.Message):
     __slots__ = ("replica_count", "computation_count")
@@ -442,7 +442,7 @@ class CollectiveDeviceListProto(_message.Message):
     IOTA_REPLICA_GROUP_LIST_FIELD_NUMBER: _ClassVar[int]
     replica_groups: _containers.RepeatedCompositeFieldContainer[ReplicaGroup]
     iota_replica_group_list: IotaReplicaGroupListProto
-    def __init__(self, replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., iota_replica_group_list: _Optional[_Union[IotaReplicaGroupListProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping[str, object]]]] = ..., iota_replica_group_list: _Optional[_Union[IotaReplicaGroupListProto, _Mapping[str, object]]] = ...) -> None: ...
 
 class IotaReplicaGroupListProto(_message.Message):
     __slots__ = ("num_replica_groups", "num_devices_per_group", "iota_reshape_dims", "iota_transpose_perm")
@@ -462,7 +462,7 @@ class MeshAxesReplicaGroupListProto(_message.Message):
     AXES_FIELD_NUMBER: _ClassVar[int]
     mesh: MeshProto
     axes: _containers.RepeatedCompositeFieldContainer[AxisRefProto]
-    def __init__(self, mesh: _Optional[_Union[MeshProto, _Mapping]] = ..., axes: _Optional[_Iterable[_Union[AxisRefProto, _Mapping]]] = ...) -> None: ...
+    def __init__(self, mesh: _Optional[_Union[MeshProto, _Mapping[str, object]]] = ..., axes: _Optional[_Iterable[_Union[AxisRefProto, _Mapping[str, object]]]] = ...) -> None: ...
 
 class MeshProto(_message.Message):
     __slots__ = ("axes", "device_ids", "iota_transform")
@@ -486,7 +486,7 @@ class MeshProto(_message.Message):
     axes: _containers.RepeatedCompositeFieldContainer[MeshProto.MeshAxis]
     device_ids: _containers.RepeatedScalarFieldContainer[int]
     iota_transform: MeshProto.IotaTransform
-    def __init__(self, axes: _Optional[_Iterable[_Union[MeshProto.MeshAxis, _Mapping]]] = ..., device_ids: _Optional[_Iterable[int]] = ..., iota_transform: _Optional[_Union[MeshProto.IotaTransform, _Mapping]] = ...) -> None: ...
+    def __init__(self, axes: _Optional[_Iterable[_Union[MeshProto.MeshAxis, _Mapping[str, object]]]] = ..., device_ids: _Optional[_Iterable[int]] = ..., iota_transform: _Optional[_Union[MeshProto.IotaTransform, _Mapping[str, object]]] = ...) -> None: ...
 
 class AxisRefProto(_message.Message):
     __slots__ = ("mesh_axis_index", "sub_axis_info")
@@ -501,4 +501,4 @@ class AxisRefProto(_message.Message):
     SUB_AXIS_INFO_FIELD_NUMBER: _ClassVar[int]
     mesh_axis_index: int
     sub_axis_info: AxisRefProto.SubAxis
-    def __init__(self, mesh_axis_index: _Optional[int] = ..., sub_axis_info: _Optional[_Union[AxisRefProto.SubAxis, _Mapping]] = ...) -> None: ...
+    def __init__(self, mesh_axis_index: _Optional[int] = ..., sub_axis_info: _Optional[_Union[AxisRefProto.SubAxis, _Mapping[str, object]]] = ...) -> None: ...
