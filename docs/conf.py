@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as installed_version
+from commlens import __version__
 
 project = "commlens"
 author = "The commlens authors"
 copyright = "The commlens authors"
-release = version = installed_version("commlens")
+release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]

@@ -5,6 +5,7 @@ The Python examples of the same pages run as doctests.
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -70,3 +71,24 @@ def test_differing_output_is_noticed_and_written() -> None:
     assert agrees(("one", "..."), ("one", "two", "three"))
     commands = shown_commands(PAGE)
     assert with_output(PAGE, commands, [("new",), ()]) == PAGE.replace("one\ntwo\n", "new\n", 1)
+
+
+# --- what pages claim about the repository --------------------------------------------------------------------------
+
+
+def test_fidelity_names_tests_that_exist() -> None:
+    """Every test file or folder that docs/fidelity.md names is there."""
+    named = set(re.findall(r"`(tests/[\w/]+(?:\.py)?)`", (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")))
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("area", ["commlens", "commlens.topology"])
+def test_design_note_names_what_is_exported(area: str) -> None:
+    """Every name that the note on public names lists for an area can be imported from it."""
+    note = (ROOT / "docs" / "design" / "0001-public-names.md").read_text(encoding="utf-8")
+    [section] = re.findall(rf"### `{re.escape(area)}`\n(.*?)\n\n(?:#|`)", note, flags=re.DOTALL)
+    names = re.findall(r"`(\w+)(?:\(.*?\))?`", section)
+    assert len(names) > 5
+    facade = importlib.import_module(area)
+    assert [name for name in names if name != "jax" and not hasattr(facade, name)] == []

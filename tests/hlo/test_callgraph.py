@@ -218,7 +218,8 @@ def test_call_chains_of_any_length() -> None:
     depth = 10_000
     parts = ["HloModule m\n\nc.0 {\n  p = f32[8] parameter(0)\n  ROOT r = f32[8] all-reduce(p), to_apply=add\n}\n"]
     parts += [
-        f"c.{i} {{\n  p = f32[8] parameter(0)\n  ROOT x = f32[8] call(p), to_apply=c.{i - 1}\n}}\n" for i in range(1, depth)
+        f"c.{i} {{\n  p = f32[8] parameter(0)\n  ROOT x = f32[8] call(p), to_apply=c.{i - 1}\n}}\n"
+        for i in range(1, depth)
     ]
     parts.append(f"ENTRY e {{\n  p = f32[8] parameter(0)\n  ROOT x = f32[8] call(p), to_apply=c.{depth - 1}\n}}\n")
     assert discover(load("".join(parts))).call_graph.executions("c.0") == 1

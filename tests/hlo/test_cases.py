@@ -13,7 +13,9 @@ from commlens.hlo.opcodes import COLLECTIVES, DEDICATED_START
 from commlens.hlo.text import read_modules
 from xla_cases import cases
 
-TEMPLATES: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "xla_cases.json").read_text())["_templates"]
+TEMPLATES: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "xla_cases.json").read_text())[
+    "_templates"
+]
 
 READ_ON_PURPOSE = {22, 38, 52, 55}
 """Cases of parse_reject that upstream refuses and we read: the old mesh spelling, groups of one, identity ids, a flag."""
@@ -55,7 +57,9 @@ def test_what_upstream_accepts_we_read(number: int, text: str, expect: dict[str,
     assert (len(sites), unread, number > 0) == (1, (), True)
     signature = sites[0].signature
     printed = expect["printed"]
-    groups = re.search(r"replica_groups=(mesh.*\}|\[.*?\]<=\[.*?\](?:T\(.*?\))?|\{(?:\{[\d,]*\},?)*\})(?:, |$)", printed)
+    groups = re.search(
+        r"replica_groups=(mesh.*\}|\[.*?\]<=\[.*?\](?:T\(.*?\))?|\{(?:\{[\d,]*\},?)*\})(?:, |$)", printed
+    )
     if groups is not None:
         assert str(signature.groups) == groups[1].partition(", to_apply")[0].partition(", dimensions")[0]
     channel = re.search(r"channel_id=(-?\d+)", printed)
@@ -117,7 +121,9 @@ def test_structure_is_upstreams(given: dict[str, Any], expect: dict[str, Any]) -
     ]
     expected = printed_structure(expect["printed"])
     if given["what"].endswith("names_made_unique"):
-        expected = [(name, entry, [(n.removesuffix(".1"), *rest) for n, *rest in lines]) for name, entry, lines in expected]
+        expected = [
+            (name, entry, [(n.removesuffix(".1"), *rest) for n, *rest in lines]) for name, entry, lines in expected
+        ]
     assert structure == expected
 
 

@@ -332,7 +332,10 @@ def test_33_cut_text_gives_what_it_has() -> None:
 
 def test_a_missing_brace_costs_no_computation() -> None:
     """Where a computation is not closed, the next header starts the next one all the same."""
-    text = HEAD.replace("}\n", "") + "ENTRY top {\n  a = f32[8]{0} parameter(0)\n  x = f32[8]{0} all-reduce(a), to_apply=plus\n}\n"
+    text = (
+        HEAD.replace("}\n", "")
+        + "ENTRY top {\n  a = f32[8]{0} parameter(0)\n  x = f32[8]{0} all-reduce(a), to_apply=plus\n}\n"
+    )
     (found,) = read_modules(text.encode())
     result = discover(found)
     assert [site.computation_name for site in result.sites] == ["top"]
@@ -348,7 +351,9 @@ def test_loose_lines_are_read() -> None:
     assert result.call_graph.executions("") is None
 
 
-@pytest.mark.parametrize("text", ["", "hello\n", "x = 3\n", "int main() {\n  return 0;\n}\n", "{}[]()\n" * 50, '"' * 99, "\0" * 99])
+@pytest.mark.parametrize(
+    "text", ["", "hello\n", "x = 3\n", "int main() {\n  return 0;\n}\n", "{}[]()\n" * 50, '"' * 99, "\0" * 99]
+)
 def test_text_without_instructions_is_no_module(text: str) -> None:
     """Prose, code and rubbish hold no module, and reading them ends."""
     assert all(not discover(found).sites for found in read_modules(text.encode()))

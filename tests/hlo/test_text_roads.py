@@ -28,7 +28,7 @@ LINES = [
     "%{n} = f32[8]{{0}} collective-broadcast(%p), channel_id={i}, replica_groups={{{{0,1}}}}",
     "%all-reduce.{i} = f32[8]{{0}} add(%p, %p)",
     "%{n} = (f32[8]{{0}}, f32[8]{{0}}) all-reduce(%p, /*index=1*/%p), replica_groups={{}}, to_apply=%add",
-    "%{n} = f32[8]{{0}} all-reduce(f32[8]{{0}} %p), replica_groups={{}}, to_apply=%add, backend_config={{\"x\":{{\"y\":\"}}\"}}}}",
+    '%{n} = f32[8]{{0}} all-reduce(f32[8]{{0}} %p), replica_groups={{}}, to_apply=%add, backend_config={{"x":{{"y":"}}"}}}}',
     '%{n} = f32[8]{{0}} all-reduce(%p), metadata={{op_name="q\\"}}{{"}}, replica_groups={{{{0,1}}}}, to_apply=%add',
 ]
 
@@ -183,7 +183,9 @@ def collect_costs(sizes: list[int], make: Callable[[int], str]) -> list[int]:
         lambda n: module_text([[0, 4, 1] * n]),
         lambda n: module_text([[0, 4, 1] * n]).replace("\n  ", "\n   "),
         lambda n: module_text([[0]] * n),
-        lambda n: module_text([[0, 4] * n]).replace("%p)", "%far)").replace("  ROOT", "  %far = f32[8]{0} copy(%p)\n  ROOT"),
+        lambda n: (
+            module_text([[0, 4] * n]).replace("%p)", "%far)").replace("  ROOT", "  %far = f32[8]{0} copy(%p)\n  ROOT")
+        ),
         lambda n: "a(\n" * n + module_text([[0]]),
         lambda n: module_text([[0]]) + "/*\n" * n,
         lambda n: module_text([[0]]).replace("ROOT", '"\\"\n' * n + "ROOT"),

@@ -46,8 +46,8 @@ class Explanation(Record):
             this order.
         axes: the axes that vary inside a group, outermost first, of the participants where a mode is given; None
             without a mesh, and where none fit.
-        is_partition: whether every device of 0..n-1 stands in exactly one group. n is what ``devices`` said, else the
-            largest id and one. The empty list means one group of everybody, so it is one.
+        is_partition: whether every device of 0..n-1 stands in exactly one group, and no group is empty. n is what
+            ``devices`` said, else the largest id and one. The empty list means one group of everybody, so it is one.
         meaning: the list in one sentence.
         mode: the group mode that was asked for, as ``"kFlattenedID"``; None when none was.
         participants: the groups of global ids in that mode; None without a mode, and where they cannot be told.
@@ -185,7 +185,7 @@ def explanation_of(
 
 
 def is_partition(groups: DeviceList, devices: int | None = None) -> bool:
-    """Whether every device stands in exactly one group.
+    """Whether every device stands in exactly one group, and no group is empty.
 
     Args:
         groups: the list.
@@ -207,7 +207,7 @@ def is_partition(groups: DeviceList, devices: int | None = None) -> bool:
         return devices in (None, groups.num_devices) and groups.group_of(0) is not None
     ids = groups.flattened_replica_groups()
     number = ids.size if devices is None else devices
-    return ids.size == number and bool(np.array_equal(np.sort(ids), np.arange(number)))
+    return ids.size == number and bool(groups.group_sizes().all()) and bool(np.array_equal(np.sort(ids), np.arange(number)))
 
 
 def meaning_of(groups: DeviceList) -> str:

@@ -66,7 +66,7 @@ def command(
 def _over(mesh: Mesh, over: str, channel_id: int, *, full: bool) -> CollectiveGroups:
     from commlens.analysis import groups_over
 
-    with placed("--over"):
+    with placed("SPEC"):
         return groups_over(mesh, over, channel_id=channel_id, full=full)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Final, Generic, Literal, TextIO, TypeAlias, TypeVar
 
 from commlens.cli.messages import complain
 from commlens.cli.progress import Progress
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Stage: TypeAlias = Literal["last", "before", "after", "all"]
 STAGES: Final[tuple[Stage, ...]] = ("last", "before", "after", "all")
+
+STANDARD_INPUT: Final = "-"
 
 Answer = TypeVar("Answer")
 
@@ -87,8 +89,21 @@ class Inputs:
         load = load_inputs if self.max_bytes is None else partial(load_inputs, max_bytes=self.max_bytes)
         return load(
             [path],
-            stdin=sys.stdin.buffer,
+            stdin=_standard_input() if path == STANDARD_INPUT else None,
             stage=self.stage,
             replicas=self.replicas,
             partitions=self.partitions,
         )
+
+
+def _standard_input() -> IO[bytes]:
+    """Return the stream behind ``-``.
+
+    Raises:
+        InputError: the process has none.
+    """
+    stream: TextIO | None = sys.stdin  # None where the process was started without one
+    if stream is None or stream.closed:
+        reason = "expected a module on standard input, which is closed"
+        raise InputError(reason, path=STANDARD_INPUT)
+    return stream.buffer

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from commlens.errors import InputError
 from commlens.views import paint, plain_text
 
 if TYPE_CHECKING:
@@ -40,12 +41,10 @@ class Output:
         """Show an answer.
 
         Raises:
-            OSError: the file cannot be written; an older one is left as it was.
+            InputError: the file cannot be written; an older one is left as it was.
         """
         if self.path is not None:
-            from commlens.hlo import write_atomically
-
-            write_atomically(self.path, "".join(self._pieces(view)).encode("utf-8", "backslashreplace"))
+            _write(self.path, "".join(self._pieces(view)))
             return
         try:
             self._print(view)
@@ -86,6 +85,16 @@ def encodable(text: str, encoding: str | None) -> str:
     except UnicodeEncodeError:
         return text.translate(_ASCII_WALLS).encode(encoding, "backslashreplace").decode(encoding)
     return text
+
+
+def _write(path: Path, text: str) -> None:
+    from commlens.hlo import write_atomically
+
+    try:
+        write_atomically(path, text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        reason = f"the answer cannot be written there: {(error.strerror or str(error)).lower()}"
+        raise InputError(reason, path=str(path)) from error
 
 
 def _forget_standard_output() -> None:

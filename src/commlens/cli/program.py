@@ -84,6 +84,9 @@ def run(argv: Sequence[str] | None) -> int:
         return EXIT_INTERRUPTED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except MemoryError:
+        complain("there is not enough memory for this input")
+        return EXIT_UNUSABLE
     except Exception as error:
         if _is_foreseen(error):
             complain(sentence_of(error))

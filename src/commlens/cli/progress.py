@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Final, Self, TextIO
+from typing import TYPE_CHECKING, Final, Protocol, Self, TextIO
 
 from commlens.views import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from rich.progress import Progress as RichProgress
@@ -18,16 +19,32 @@ PATIENCE_S: Final = 1.0
 """Seconds before the bar appears: what is done by then needs none."""
 
 
+class Later(Protocol):
+    """A function that will run; :class:`threading.Timer` by its part that is used here."""
+
+    daemon: bool
+
+    def start(self) -> None:
+        """Begin to wait."""
+        ...
+
+    def cancel(self) -> None:
+        """Give up waiting."""
+        ...
+
+
 class Progress:
     """Shows which file is being read once that takes longer than a moment; shows nothing where nobody looks.
 
     Args:
         stream: standard error; without a terminal behind it nothing is ever shown.
         number: how many files there are.
-        patience_s: seconds before the bar appears.
+        later: what runs a function after some seconds, unless it is cancelled.
     """
 
-    def __init__(self, stream: TextIO, number: int, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, stream: TextIO, number: int, *, later: Callable[[float, Callable[[], None]], Later] = Timer
+    ) -> None:
         self._stream = stream
         self._number = number
         self._done = 0
@@ -35,7 +52,7 @@ class Progress:
         self._lock = Lock()
         self._over = False
         self._bar: tuple[RichProgress, TaskID] | None = None
-        self._timer = Timer(patience_s, self._show)
+        self._timer = later(PATIENCE_S, self._show)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:

@@ -6,7 +6,7 @@ from commlens.hlo.discovery import Discovery, discover
 from commlens.hlo.group_modes import group_mode
 from commlens.hlo.header_mesh import header_meshes
 from commlens.hlo.loading import load, load_all, load_inputs
-from commlens.hlo.model import Call, Computation, Instruction, Module, UnreadableError, Unread
+from commlens.hlo.model import Call, Computation, Instruction, Module, Unread, UnreadableError
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.shapes import Shape, parse_shape
 from commlens.hlo.signature import InstructionSite, Signature, Site

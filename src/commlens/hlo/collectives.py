@@ -106,7 +106,7 @@ def _point_to_point(instruction: Instruction, opcode: str) -> Signature:
     )
 
 
-def payload(shape: Shape, opcode: str, start: bool) -> Shape:  # noqa: FBT001 - a fact, not an option
+def payload(shape: Shape, opcode: str, start: bool) -> Shape:
     """Return the part of a collective's result that holds what was exchanged.
 
     The start of an all-reduce has the plain result; every other start has ``(operands, results, contexts...)``.

@@ -134,19 +134,23 @@ def _dimensions(opcode: str, config: dict[str, object]) -> tuple[int, ...] | Non
 
 
 def _integers(value: object, key: str) -> list[int]:
-    if isinstance(value, list):
-        numbers = [each for each in cast("list[object]", value) if isinstance(each, int) and not isinstance(each, bool)]
-        if len(numbers) == len(cast("list[object]", value)):
-            return numbers
-    msg = f"expected {key} to be a list of integers, found {str(value)[:40]!r}"
-    raise UnreadableError(msg)
+    listed = _list(value, key)
+    numbers = [each for each in listed if isinstance(each, int) and not isinstance(each, bool)]
+    if len(numbers) != len(listed):
+        msg = f"expected {key} to hold integers only, found {str(listed)[:40]!r}"
+        raise UnreadableError(msg)
+    return numbers
+
+
+def _list(value: object, key: str) -> list[object]:
+    if not isinstance(value, list):
+        msg = f"expected {key} to be a list, found {str(value)[:40]!r}"
+        raise UnreadableError(msg)
+    return cast("list[object]", value)
 
 
 def _lists(value: object, key: str) -> list[list[int]]:
-    if not isinstance(value, list):
-        msg = f"expected {key} to be a list of lists, found {str(value)[:40]!r}"
-        raise UnreadableError(msg)
-    return [_integers(each, key) for each in cast("list[object]", value)]
+    return [_integers(each, key) for each in _list(value, key)]
 
 
 def _groups(config: dict[str, object]) -> CollectiveDeviceList:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from commlens.hlo.callgraph import CallGraph
 from commlens.hlo.collectives import is_collective, signature_of
 from commlens.hlo.custom_calls import custom_call_opcode, custom_call_signature
-from commlens.hlo.model import Instruction, UnreadableError, Unread
+from commlens.hlo.model import Unread, UnreadableError
 from commlens.hlo.signature import InstructionSite, Site
 
 if TYPE_CHECKING:
-    from commlens.hlo.model import Call, Computation, Module
+    from collections.abc import Iterable
+
+    from commlens.hlo.model import Call, Computation, Instruction, Module
     from commlens.hlo.signature import Signature
 
 ALL_REDUCE_SCATTER = "all-reduce-scatter"
@@ -101,7 +103,11 @@ class _Finder:
         graph = CallGraph(self._module, self._items, self._is_own_row)
         wrapped = {callee for _, _, callee in self._own_rows if not graph.calls_of(callee)}
         sites = tuple(
-            site for name, items in self._items.items() if name not in wrapped for site in items if isinstance(site, Site)
+            site
+            for name, items in self._items.items()
+            if name not in wrapped
+            for site in items
+            if isinstance(site, Site)
         )
         return Discovery(sites, (*self._unread, *self._module.structure_faults), graph)
 
@@ -129,7 +135,9 @@ class _Finder:
     def _async_site(self, start: Instruction) -> Site | None:
         callee = next((name for role, name in start.called if role == "async"), None)
         if callee is None or self._module.computation(callee) is None:
-            why = "expected calls= to name a computation of the module" + ("" if callee is None else f", found {callee}")
+            why = "expected calls= to name a computation of the module" + (
+                "" if callee is None else f", found {callee}"
+            )
             self._unread.append(unread_item(start, why))
             return None
         inner = self._only_site(callee)
@@ -156,11 +164,9 @@ class _Finder:
         computation = self._module.computation(name)
         if computation is None:
             return False
-        opcodes = [(each.opcode, each.operand_names) for each in computation.instructions if _is_plain(each)]
+        opcodes = [outline for each in computation.instructions if (outline := _outline(each)) is not None]
         by_device = any(opcode in ("partition-id", "replica-id") for opcode, _ in opcodes)
-        return by_device and any(
-            opcode == "dynamic-slice" and reduced.name in operands for opcode, operands in opcodes
-        )
+        return by_device and any(opcode == "dynamic-slice" and reduced.name in operands for opcode, operands in opcodes)
 
     def _add_fusion(self, call: Call, reduced: Site) -> None:
         """Give a custom fusion its row, in its place among the others of its computation."""
@@ -183,15 +189,18 @@ class _Finder:
         self._sort_computations()
 
     def _sort_computations(self) -> None:
-        order = {computation.name: number for number, computation in reversed(list(enumerate(self._module.computations)))}
+        order = {
+            computation.name: number for number, computation in reversed(list(enumerate(self._module.computations)))
+        }
         self._items = dict(sorted(self._items.items(), key=lambda entry: order.get(entry[0], len(order))))
 
 
-def _is_plain(instruction: Instruction) -> bool:
+def _outline(instruction: Instruction) -> tuple[str, tuple[str, ...]] | None:
+    """Return an instruction's opcode and operands, None where they cannot be read."""
     try:
-        return bool(instruction.opcode) and instruction.operand_names is not None
+        return instruction.opcode, instruction.operand_names
     except UnreadableError:
-        return False
+        return None
 
 
 def _scattered(fusion: Instruction, reduced: Signature) -> Signature:
@@ -227,7 +236,3 @@ def _known(instruction: Instruction, attribute: str) -> str | None:
         return str(getattr(instruction, attribute))
     except UnreadableError:
         return None
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable

@@ -32,6 +32,18 @@ from commlens.topology.participants import (
     participant_counts,
 )
 from commlens.topology.recognise import axes_of
+from commlens.topology.sharding import Sharding, ShardGroup
+from commlens.topology.sharding_groups import (
+    across_dims_groups,
+    all_gather_groups,
+    all_reduce_groups_along_sharding_dims,
+    named_across_dims_groups,
+    named_replication_groups,
+    replication_groups,
+    sharding_axes,
+)
+from commlens.topology.sharding_text import parse_sharding
+from commlens.topology.tiles import mesh_to_tile, tile_to_mesh
 from commlens.topology.verify import verify_groups, verify_pairs
 
 __all__ = [
@@ -45,7 +57,12 @@ __all__ = [
     "IotaTileAssignment",
     "Mesh",
     "MeshAxesReplicaGroupList",
+    "ShardGroup",
+    "Sharding",
     "SourceTargetPairs",
+    "across_dims_groups",
+    "all_gather_groups",
+    "all_reduce_groups_along_sharding_dims",
     "axes_of",
     "exclusively_cross",
     "expand_across_replicas",
@@ -55,15 +72,22 @@ __all__ = [
     "get_participating_devices_groups_for_source_target_pairs",
     "get_participating_ids",
     "group_mode_for_opcode",
+    "mesh_to_tile",
+    "named_across_dims_groups",
+    "named_replication_groups",
     "parse_axes",
     "parse_mesh",
     "parse_replica_groups",
+    "parse_sharding",
     "parse_source_target_pairs",
     "participant_counts",
     "participant_list",
     "participant_pairs",
     "replica_groups_equal",
     "replica_groups_orthogonal",
+    "replication_groups",
+    "sharding_axes",
+    "tile_to_mesh",
     "use_global_device_ids_for",
     "verify_groups",
     "verify_pairs",

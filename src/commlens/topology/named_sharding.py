@@ -83,7 +83,7 @@ class NamedSharding:
             if not lists:
                 return ["replicated"]
             for what in ("unreduced", "manual"):
-                if len(lists) == 1 and not self.mesh.unused_digits(listed[what]):
+                if len(lists) == 1 and listed[what] and not self.mesh.unused_digits(listed[what]):
                     return [what]
         dims = [
             _braces([*map(str, refs), *(["?"] if dim in self.open_dims else [])], ", ")

@@ -15,12 +15,11 @@ from commlens.errors import CommlensError
 from commlens.topology.iota import IotaTileAssignment, check_expandable
 from commlens.topology.named_sharding import NamedSharding
 from commlens.topology.subgroups import SUBGROUPS, canonical_subgroups
-from commlens.topology.tiles import as_tile, tile_array, tile_dims, tile_to_mesh, tiles_equal
+from commlens.topology.tiles import as_tile, dims_to_mesh, tile_array, tile_dims, tile_to_mesh, tiles_equal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commlens.topology.axes import AxisRef
     from commlens.topology.subgroups import Subgroup
     from commlens.topology.tiles import Tile, TileLike
 
@@ -145,13 +144,18 @@ class Sharding:
         """
         if self.named is not None:
             return self
-        mesh, dim_axes = tile_to_mesh(self._tile())
-        cut = len(dim_axes) - len(self.last_tile_dims)
-        lists: dict[Subgroup, tuple[AxisRef, ...]] = dict.fromkeys(SUBGROUPS, ())
-        for kind, refs in zip(self.last_tile_dims, dim_axes[cut:], strict=True):
-            lists[kind] = tuple(sorted(refs, key=lambda ref: mesh.axis_index(ref.name_or_index)))
-        named = NamedSharding(mesh, dim_axes[:cut], unreduced=lists["unreduced"], manual=lists["manual"])
-        return Sharding.of_named(named, self.metadata)
+        tile, rank = self._tile(), len(self.tile_counts)
+        mesh, dim_axes = tile_to_mesh(tile)
+        # A mesh fixes the order of devices in a subgroup; where the tile has another, the mesh must be in its order.
+        if any(
+            list(refs) != sorted(refs, key=lambda ref: mesh.axis_index(ref.name_or_index)) for refs in dim_axes[rank:]
+        ):
+            mesh, dim_axes = dims_to_mesh(tile)
+        lists = dict(zip(self.last_tile_dims, dim_axes[rank:], strict=True))
+        manual, unreduced = lists.get("manual", ()), lists.get("unreduced", ())
+        return Sharding.of_named(
+            NamedSharding(mesh, dim_axes[:rank], unreduced=unreduced, manual=manual), self.metadata
+        )
 
     # --- devices and tiles
 
@@ -182,7 +186,8 @@ class Sharding:
         Raises:
             CommlensError: for a sharding without tiles.
         """
-        return tile_dims(self._tile())[-1] if self.last_tile_dims[-1:] == ("replicated",) else 1
+        dims = tile_dims(self._tile())
+        return dims[-1] if self.last_tile_dims[-1:] == ("replicated",) else 1
 
     def tile_of(self, device: int) -> tuple[int, ...]:
         """The coordinates of the tile that a device holds, one per dimension of the array.

@@ -173,7 +173,7 @@ class _Attributes:
         kind = self.kind or "tiled"
         tile = self.tile
         if self.kind is None and tile is None:
-            msg = "expected 'devices=' or a kind of sharding (replicated, maximal, manual, unknown, unreduced), found neither"
+            msg = f"expected 'devices=' or a kind of sharding ({', '.join(_KINDS)}), found neither"
             raise CommlensError(msg)
         single = tile is not None and not isinstance(tile, IotaTileAssignment) and tile.size == 1
         if kind == "maximal" and tile is None and self.device is not None:
@@ -245,7 +245,7 @@ def _read_named(cursor: Cursor, text: str, start: int) -> Sharding:
     whole = None
     if not mesh.is_maximal:
         cursor.accept(",")
-        whole = _accept_subgroup(cursor)
+        whole = _accept_subgroup(cursor) if mesh.axes or cursor.at("replicated") else None
         if whole is None:
             dims = cursor.items("[", "]", lambda: cursor.items("{", "}", lambda: _read_dim_axis(cursor, mesh)))
         elif whole != "replicated":

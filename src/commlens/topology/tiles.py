@@ -84,13 +84,36 @@ def reshape_tile(tile: Tile, dims: Iterable[int]) -> Tile:
 
 
 def transpose_tile(tile: Tile, perm: Sequence[int]) -> Tile:
-    """The tile assignment with its dimensions in another order: an iota if it was one and there is one.
+    """The tile assignment with its dimensions in another order: an iota if it was one and one says it.
 
     Raises:
         CommlensError: for an iota that has to be written out and is too large for that.
     """
-    moved = tile.transpose(perm)
-    return tile_array(tile).transpose(perm) if moved is None else moved
+    if not isinstance(tile, IotaTileAssignment):
+        return tile.transpose(perm)
+    moved = _transpose_runs(tile, perm)
+    return tile.to_array().transpose(perm) if moved is None else moved
+
+
+def _transpose_runs(tile: IotaTileAssignment, perm: Sequence[int]) -> IotaTileAssignment | None:
+    """Transpose an iota whose neighbouring dimensions are moved as one where they stay neighbours.
+
+    One dimension alone need not be made of whole factors of the reshape when it and its neighbour together are.
+    """
+    wide = [axis for axis in range(tile.ndim) if tile.dims[axis] > 1]
+    runs: list[list[int]] = []
+    for axis in perm:
+        if axis not in wide:
+            continue
+        place = wide.index(axis)
+        if runs and runs[-1][-1] == place - 1:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    in_place = sorted(runs)
+    sizes = [math.prod(tile.dims[wide[place]] for place in run) for run in in_place]
+    moved = tile.reshape(sizes or [1]).transpose([in_place.index(run) for run in runs] or [0])
+    return None if moved is None else moved.reshape([tile.dims[axis] for axis in perm])
 
 
 def tiles_equal(first: Tile | None, second: Tile | None) -> bool:
@@ -194,16 +217,29 @@ def tile_to_mesh(tile: TileLike) -> tuple[Mesh, DimAxes]:
         ("mesh['axis_0'=4,'axis_1'=2]", [["'axis_1'"], ["'axis_0'"]])
     """
     checked = as_tile(tile)
-    dims = tile_dims(checked)
     parts = _dim_digits(checked) if isinstance(checked, IotaTileAssignment) else None
     if parts is None:
-        sizes = [size for size in dims if size > 1]
-        refs = iter(range(len(sizes)))
-        dim_axes = tuple((AxisRef(f"axis_{next(refs)}"),) if size > 1 else () for size in dims)
-        return _generated_mesh(sizes, checked), dim_axes
+        return dims_to_mesh(checked)
     in_order = sorted((digit for part in parts for digit in part), reverse=True)
     dim_axes = tuple(tuple(AxisRef(f"axis_{in_order.index(digit)}") for digit in part) for part in parts)
     return _generated_mesh([digit.size for digit in in_order], None), dim_axes
+
+
+def dims_to_mesh(tile: Tile) -> tuple[Mesh, DimAxes]:
+    """Make up a mesh with one axis per dimension of a tile assignment, over devices in the order of the tile.
+
+    Raises:
+        CommlensError: for ids that no mesh can have.
+
+    Example:
+        >>> mesh, _ = dims_to_mesh(IotaTileAssignment((2, 1, 4), (4, 2), (1, 0)))
+        >>> str(mesh)
+        "mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0))"
+    """
+    sizes = [size for size in tile_dims(tile) if size > 1]
+    names = iter([f"axis_{index}" for index in range(len(sizes))])
+    dim_axes = tuple((AxisRef(next(names)),) if size > 1 else () for size in tile_dims(tile))
+    return _generated_mesh(sizes, tile), dim_axes
 
 
 def _dim_digits(tile: IotaTileAssignment) -> list[tuple[Digit, ...]] | None:

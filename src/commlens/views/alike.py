@@ -10,7 +10,7 @@ from commlens.views.words import UNKNOWN, cut, printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from commlens.analysis import Row
+    from commlens.analysis import ReplicaGroups, Row
 
 SHOWN: Final = 64
 """Columns that a name, a spelling of groups or a list of shapes may take; CSV and JSON have all of it."""
@@ -128,7 +128,15 @@ def _size(row: Row) -> str:
         return "-"
     if groups.form == "empty":
         return "all"
-    return f"{groups.num_replica_groups}x{groups.num_devices_per_group or 'uneven'}"
+    return f"{groups.num_replica_groups}x{_group_size(groups)}"
+
+
+def _group_size(groups: ReplicaGroups) -> str:
+    """Return the devices in a group, as ``3..5`` where groups differ."""
+    if groups.num_devices_per_group is not None:
+        return str(groups.num_devices_per_group)
+    sizes = [len(group) for group in groups.groups or ()]
+    return f"{min(sizes)}..{max(sizes)}" if sizes else UNKNOWN
 
 
 def _spelling(row: Row) -> str:

@@ -130,10 +130,16 @@ def _fact_texts(explanation: Explanation) -> Iterator[tuple[str, str, str]]:
     whole = "yes" if explanation.is_partition else "no: a device is missing, stands there twice, or does not exist"
     yield "partition", whole, "" if explanation.is_partition else WARNING
     if explanation.mode is not None:
-        participants = explanation.participants
-        ids = " (ids as written: give --replicas and --partitions)" if explanation.ids else ""
         yield "mode", explanation.mode, ""
-        yield "participants", (UNKNOWN if participants is None else _braces(participants)) + ids, ""
+        yield "participants", _participants(explanation), ""
+
+
+def _participants(explanation: Explanation) -> str:
+    if explanation.participants is None:
+        why = explanation.why_no_participants or "too many ids to write out (--full lists up to 16,777,216)"
+        return f"{UNKNOWN} ({why})"
+    ids = " (ids as written: give --replicas and --partitions)" if explanation.ids else ""
+    return _braces(explanation.participants) + ids
 
 
 def _axes(axes: Sequence[str] | None) -> str:
@@ -151,7 +157,9 @@ def _unfolding(unfolding: Unfolding, width: int | None) -> Iterator[Line]:
     dims, perm = unfolding.reshape_dims, unfolding.transpose_perm
     digits = [f"d{dim}" for dim in range(len(dims))]
     moved = [digits[dim] for dim in perm]
-    yield line(styled("digit by digit", BOLD))
+    spelling = f"[{unfolding.num_groups},{unfolding.group_size}]<=[{','.join(map(str, dims))}]"
+    order = f"T({','.join(map(str, perm))})" if len(dims) > 1 else ""
+    yield line(styled("digit by digit", BOLD), f"  {spelling}{order}")
     limits = ", ".join(f"{digit} < {size:,}" for digit, size in zip(digits, dims, strict=True))
     yield line("device   = ", _number(digits, dims), styled(f"    {limits}", DIM))
     yield line("position = ", _number(moved, unfolding.position_dims))

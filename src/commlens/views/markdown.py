@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from commlens.views.columns import Table
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9 .,:;/()?%>-]*")
-"""Texts that Markdown shows as they are (a ``>`` quotes at the beginning of a line alone, and a cell is none)."""
+_PLAIN: Final = re.compile(r"(?!.*www\.)[A-Za-z0-9 .,;()?%>=-]*", re.IGNORECASE)
+"""Texts that Markdown shows as they are: quotes and headings begin a line, which a cell does not; nothing is a link."""
 
 _NO_CODE: Final = re.compile(r"[`|\\]|<[A-Za-z/!?]")
 """What a code span in a table cannot hold, or what a careless renderer could take for a tag."""

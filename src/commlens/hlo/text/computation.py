@@ -63,9 +63,13 @@ class TextComputation(Computation):
         """The module it belongs to."""
         return self._module
 
-    @cached_property
+    @property
     def name(self) -> str:
         """The name without ``%``; empty for loose instructions."""
+        return self._name
+
+    @cached_property
+    def _name(self) -> str:
         if self.is_loose:
             return ""
         match = _HEADER.match(self.text, self.start, self.body)
@@ -89,9 +93,13 @@ class TextComputation(Computation):
         """Where names are defined."""
         return Definitions(self.text, self.body, self.end, self.starts)
 
-    @cached_property
+    @property
     def instructions(self) -> tuple[TextInstruction, ...]:
         """All instructions as written."""
+        return self._instructions
+
+    @cached_property
+    def _instructions(self) -> tuple[TextInstruction, ...]:
         if self.starts is not None:
             stops = [*self.starts[1:], self.end]
             written = [TextInstruction(self, start, stop) for start, stop in zip(self.starts, stops, strict=True)]
@@ -126,13 +134,17 @@ class TextComputation(Computation):
     def _nested_by_name(self) -> dict[str, TextInstruction]:
         return {each.name: each for each in reversed(self.instructions) if each.nested}
 
-    @cached_property
+    @property
     def root(self) -> TextInstruction:
         """The root: the instruction marked so, else the last.
 
         Raises:
             LookupError: the computation is empty.
         """
+        return self._root
+
+    @cached_property
+    def _root(self) -> TextInstruction:
         marked = [each for each in self.instructions if _ROOT.match(self.text, each.start)]
         if not self.instructions:
             msg = f"the computation {self.name} has no instructions"

@@ -1,7 +1,7 @@
 """Finding where a name is defined inside one computation of a text.
 
-Most operands are defined a few lines above their use, parameters at the top. Only what is found at neither place costs a
-map of the computation, and that map is two arrays of numbers, not a dictionary of names.
+Most operands are defined a few lines above their use, parameters at the top. Only what is found at neither place costs
+a map of the computation, and that map is two arrays of numbers, not a dictionary of names.
 """
 
 from __future__ import annotations

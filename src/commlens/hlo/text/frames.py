@@ -23,7 +23,7 @@ _FIELD: Final = re.compile(rb"(\w+)=(\d{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class StackFrames:
-    """Where every stack frame of a module is in the program.
+    r"""Where every stack frame of a module is in the program.
 
     Attributes:
         locations: number of a frame -> number of its file location.
@@ -31,8 +31,8 @@ class StackFrames:
         files: number of a file -> its name.
 
     Example:
-        >>> frames = read_frames(b'FileNames\\n1 "t.py"\\n\\nFileLocations\\n1 {file_name_id=1 line=9}\\n\\n'
-        ...                      b'StackFrames\\n1 {file_location_id=1}\\n')
+        >>> frames = read_frames(b'FileNames\n1 "t.py"\n\nFileLocations\n1 {file_name_id=1 line=9}\n\n'
+        ...                      b'StackFrames\n1 {file_location_id=1}\n')
         >>> frames.source(1)
         't.py:9'
     """

@@ -76,10 +76,8 @@ def make_index(text: bytes) -> Index:
     while position < len(text):
         end = _block_end(text, position)
         block = scanner.scan(position, end, inside=builder.is_open)
-        if block is not None and builder.takes(block, end):
-            position = end
-        else:
-            position = builder.read_carefully(position, end)
+        regular = block is not None and builder.takes(block, end)
+        position = end if regular else builder.read_carefully(position, end)
     return builder.finish()
 
 
@@ -118,9 +116,7 @@ class _Builder:
             return False
         before = [] if self.is_open else [self.ends[-1] + 1 if self.ends else 0]
         gaps = [
-            gap
-            for gap in zip([*before, *closed], [*opened, end], strict=False)
-            if gap[1] - gap[0] >= _SHORTEST_ITEM
+            gap for gap in zip([*before, *closed], [*opened, end], strict=False) if gap[1] - gap[0] >= _SHORTEST_ITEM
         ]
         if any(_STRAY.search(self.text, start, stop) for start, stop in gaps):
             return False

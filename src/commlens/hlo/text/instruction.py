@@ -142,7 +142,9 @@ class TextInstruction(Instruction):
         if behind is None:
             raise self._undefined(name)
         try:
-            return read_shape(computation.text[behind : behind + _shape_bytes(computation.text, behind)].decode("latin-1"), 0)[0]
+            return read_shape(
+                computation.text[behind : behind + _shape_bytes(computation.text, behind)].decode("latin-1"), 0
+            )[0]
         except GrammarError as error:
             msg = f"the shape of the operand {name} cannot be read: {error}"
             raise UnreadableError(msg) from error

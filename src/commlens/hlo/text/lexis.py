@@ -29,7 +29,8 @@ CLOSERS = b")}]"
 _BRACKET = re.compile(SKIPPED.pattern + rb"|(?P<open>[({\[])|(?P<close>[)}\]])", re.DOTALL)
 _SEPARATOR = re.compile(_BRACKET.pattern + rb"|(?P<comma>,)", re.DOTALL)
 _COMMENT = re.compile(
-    b"|".join((STRING, SINGLE_QUOTED, b"(?P<comment>" + BLOCK_COMMENT + b"|" + LINE_COMMENT + b")", UNCLOSED)), re.DOTALL
+    b"|".join((STRING, SINGLE_QUOTED, b"(?P<comment>" + BLOCK_COMMENT + b"|" + LINE_COMMENT + b")", UNCLOSED)),
+    re.DOTALL,
 )
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
@@ -91,11 +92,11 @@ def blank_comments(text: bytes) -> bytes:
 
 
 def unquoted(text: bytes) -> str | None:
-    """Return what a quoted string says, its C escapes resolved; None where the text is no whole string.
+    r"""Return what a quoted string says, its C escapes resolved; None where the text is no whole string.
 
     Example:
-        >>> unquoted(rb'"a\\"b\\n\\101"')
-        'a"b\\nA'
+        >>> unquoted(rb'"a\"b\n\101"')
+        'a"b\nA'
     """
     if len(text) < 2 or text[:1] not in (b'"', b"'") or text[:1] != text[-1:]:
         return None

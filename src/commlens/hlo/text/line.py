@@ -150,9 +150,7 @@ def parse_line(text: bytes) -> Line:
 def nested_spans(line: Line) -> list[Span]:
     """Return where the operands stand that are instructions themselves, as in ``add(negate(p), p)``."""
     start, end = line.operand_span
-    return [
-        _trimmed(line.text, *span) for span in split_list(line.text, start, end) if _is_nested(line.text, *span)
-    ]
+    return [_trimmed(line.text, *span) for span in split_list(line.text, start, end) if _is_nested(line.text, *span)]
 
 
 def _is_nested(text: bytes, start: int, end: int) -> bool:

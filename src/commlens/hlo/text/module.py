@@ -22,7 +22,7 @@ from commlens.hlo.text.sites import COMMUNICATES, IrregularLineError, LineReader
 from commlens.hlo.text.values import read_integer, read_map
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from commlens.hlo.model import Computation, Instruction
     from commlens.hlo.signature import Site
@@ -40,7 +40,7 @@ _NAMES: Final = re.compile(rb"%?(" + NAME + rb")")
 def read_modules(
     text: bytes, path: str = "<text>", *, replicas: int | None = None, partitions: int | None = None
 ) -> list[TextModule]:
-    """Find the modules of a text.
+    r"""Find the modules of a text.
 
     Args:
         text: the whole file.
@@ -52,7 +52,7 @@ def read_modules(
         The modules in file order; empty where the text holds neither a computation nor instructions.
 
     Example:
-        >>> [module.name for module in read_modules(b"HloModule a\\nENTRY e { ROOT p = f32[] parameter(0) }\\n")]
+        >>> [module.name for module in read_modules(b"HloModule a\nENTRY e { ROOT p = f32[] parameter(0) }\n")]
         ['a']
     """
     index = make_index(text)
@@ -108,10 +108,13 @@ class TextModule(Module):
         self._made: dict[int, TextComputation] = {}
         self._irregular = dict(index.irregular)
         self.replica_count, self.num_partitions = self._counts(replicas, partitions)
+        self.name = self._name()
 
     def _counts(self, replicas: int | None, partitions: int | None) -> tuple[int | None, int | None]:
         """Return the counts: as the user states them, else as the header does, where one missing there is 1."""
-        stated = {key: read_integer(self._header_attributes.get(key, b"")) for key in ("replica_count", "num_partitions")}
+        stated = {
+            key: read_integer(self._header_attributes.get(key, b"")) for key in ("replica_count", "num_partitions")
+        }
         known = any(count is not None for count in (replicas, partitions, *stated.values()))
         counts = (replicas or stated["replica_count"], partitions or stated["num_partitions"])
         return (counts[0] or 1, counts[1] or 1) if known else (None, None)
@@ -128,18 +131,21 @@ class TextModule(Module):
         spans, _ = parse_attributes(self._header_text, match.end())
         return {key: self._header_text[start:end] for key, (start, end) in spans.items()}
 
-    @cached_property
-    def name(self) -> str:
-        """The name in the header; without one ``module_`` and the entry's name, as XLA calls it."""
+    def _name(self) -> str:
+        """Return the name in the header; without one ``module_`` and the entry's name, as XLA calls it."""
         match = _HEADER.match(self._header_text)
         if match is not None:
             return as_text(match["name"].strip(b'"'))
         entry = self.entry
         return f"module_{entry.name}" if entry is not None and entry.name else "module"
 
-    @cached_property
+    @property
     def frontend_attributes(self) -> Mapping[str, str]:
         """The module's own frontend attributes."""
+        return self._frontend_attributes
+
+    @cached_property
+    def _frontend_attributes(self) -> Mapping[str, str]:
         return read_map(self._header_attributes.get("frontend_attributes", b""))
 
     @property
@@ -176,9 +182,13 @@ class TextModule(Module):
             )
         return made
 
-    @cached_property
+    @property
     def computations(self) -> tuple[TextComputation, ...]:
         """All computations in file order."""
+        return self._computations
+
+    @cached_property
+    def _computations(self) -> tuple[TextComputation, ...]:
         return tuple(self._computation(number) for number in range(self._first, self._last))
 
     @cached_property
@@ -192,9 +202,13 @@ class TextModule(Module):
         """Return the computation of that name, None if there is none."""
         return self._by_name.get(name)
 
-    @cached_property
+    @property
     def entry(self) -> TextComputation | None:
         """The computation marked ENTRY; without one the last, as XLA has it, unless the text was cut."""
+        return self._entry
+
+    @cached_property
+    def _entry(self) -> TextComputation | None:
         bytes_ = np.frombuffer(self.text, dtype=np.uint8)
         opened = self._index.opened[self._first : self._last]
         likely = np.flatnonzero(np.isin(bytes_[opened], np.frombuffer(b"E \t\n\r", dtype=np.uint8)))
@@ -206,9 +220,13 @@ class TextModule(Module):
         cut = last in self._index.unclosed or last in self._index.loose
         return None if cut else self._computation(last)
 
-    @cached_property
+    @property
     def structure_faults(self) -> tuple[Unread, ...]:
         """Computations that are not closed, because the text was cut or a brace is missing."""
+        return self._structure_faults
+
+    @cached_property
+    def _structure_faults(self) -> tuple[Unread, ...]:
         return tuple(
             self._unclosed(self._computation(number))
             for number in sorted(self._index.unclosed)
@@ -217,7 +235,9 @@ class TextModule(Module):
 
     def _unclosed(self, computation: TextComputation) -> Unread:
         text = as_text(self.text[computation.start : computation.start + 80].strip().split(b"\n")[0])
-        why = f"expected '}}' at the end of the computation {computation.name}, found the end of the text or another item"
+        why = (
+            f"expected '}}' at the end of the computation {computation.name}, found the end of the text or another item"
+        )
         return Unread(str(self.line_of(computation.start)), text, why)
 
     def to_bytes(self) -> bytes:

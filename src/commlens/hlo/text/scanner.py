@@ -46,7 +46,9 @@ _EIGHT: Final = tuple(
     )
 )
 _BROADCAST: Final = (_ending(b"roadcast"), _ending(b"lective-b"[-8:]))
-_SHORTER: Final = tuple((8 * (8 - len(name)), _ending(name)) for name in (b"-start", b" while", b" call", b" send", b" recv"))
+_SHORTER: Final = tuple(
+    (8 * (8 - len(name)), _ending(name)) for name in (b"-start", b" while", b" call", b" send", b" recv")
+)
 _COPY_START: Final = (8 * (8 - len(b"py-start")), _ending(b"py-start"))
 _FUSION: Final = (8 * (8 - len(b" fusion")), _ending(b" fusion"))
 
@@ -157,7 +159,7 @@ class Scanner:
         indented = first == _BLANK
         last = text[np.maximum(newlines - 1, 0)]
         brace = last == _OPEN
-        if np.any(brace & (indented | (first == _H))) or np.any(last == 13):  # noqa: PLR2004 - a carriage return
+        if np.any(brace & (indented | (first == _H))) or np.any(last == 13):
             return None
         opening = np.flatnonzero(brace)
         closing = np.flatnonzero(first == _CLOSE)
@@ -193,7 +195,7 @@ class Scanner:
     def _opcodes(self, text: Bytes, start: int) -> tuple[Positions, Positions]:
         """Return the parentheses behind opcodes of interest, and those behind ``fusion``."""
         parens = np.flatnonzero(text == _PAREN)
-        if start < 8:  # noqa: PLR2004 - no opcode of interest can stand so early
+        if start < 8:
             parens = parens[parens >= 8 - start]
         if not parens.size:
             return parens, parens

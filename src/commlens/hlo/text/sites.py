@@ -1,8 +1,8 @@
 """Reading the communicating lines of a text, quickly where they are spelled like others before them.
 
-A printed line is cut at fixed marks (`` = ``, the opcode, ``)``, ``metadata={``); what is left, without the channel number
-and the reducer's name, is looked up among the spellings seen so far. Only a new spelling is taken apart in full. A
-line that does not have those marks where they should be is taken apart in full as well.
+A printed line is cut at fixed marks (`` = ``, the opcode, ``)``, ``metadata={``); what is left, without the channel
+number and the reducer's name, is looked up among the spellings seen so far. Only a new spelling is taken apart in full.
+A line that does not have those marks where they should be is taken apart in full as well.
 """
 
 from __future__ import annotations
@@ -199,8 +199,8 @@ class LineReader:
         """Return an attribute list without what differs from line to line, and the channel.
 
         Returns:
-            The list without metadata, reducer and channel number, a mark in the number's place; None where the line must
-            be read in full.
+            The list without metadata, reducer and channel number, a mark in the number's place; None where the line
+            must be read in full.
         """
         metadata = tail.find(_METADATA)
         written = tail if metadata < 0 else tail[:metadata]
@@ -269,11 +269,13 @@ def _reduced(tail: bytes) -> tuple[bytes, int | None] | None:
     """Cut the reducer's name and the channel number out of an attribute list; None where that is not safe."""
     if b"all_reduce_id" in tail:
         return None
-    cut = _without(tail, b", to_apply=")
-    channel = None if cut is None else _without(cut[0], b", channel_id=")
-    if channel is None or channel[1] is None:
-        return channel
+    reducer = _without(tail, b", to_apply=")
+    channel = None if reducer is None else _without(reducer[0], b", channel_id=")
+    if channel is None:
+        return None
     reduced, number = channel
+    if number is None:
+        return reduced, None
     return (reduced + b"#", int(number)) if number.isdigit() and len(number) <= _SAFE_DIGITS else None
 
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 _INTEGER: Final = re.compile(rb"\s*[+-]?\d{1,19}\s*", re.ASCII)
 _KEY: Final = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)\s*=\s*")
-_METADATA: Final = re.compile(rb"(?P<key>\w+)=(?:(?P<string>" + STRING + rb')|(?P<cut>".*)|(?P<bare>[^\s}"]+))', re.DOTALL)
+_METADATA: Final = re.compile(
+    rb"(?P<key>\w+)=(?:(?P<string>" + STRING + rb')|(?P<cut>".*)|(?P<bare>[^\s}"]+))', re.DOTALL
+)
 _CALLEE: Final = re.compile(rb"%?(" + NAME + rb")")
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
@@ -89,7 +91,7 @@ def read_map(value: bytes) -> dict[str, str]:
 
 
 def read_metadata(value: bytes) -> dict[str, str]:
-    """Return the fields of ``{op_name="a/b" source_file="t.py" source_line=9}``; a cut string is kept as far as it goes.
+    """Return the fields of ``{op_name="a/b" source_line=9}``; a cut string is kept as far as it goes.
 
     Example:
         >>> read_metadata(b'{op_name="f/psum" source_line=9}')
