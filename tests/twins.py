@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise, permutations, product
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -84,13 +84,13 @@ def all_axes(sizes: tuple[int, ...]) -> dict[tuple[tuple[int, ...], ...], tuple[
     """
     found: dict[tuple[tuple[int, ...], ...], tuple[Ref, ...]] = {}
     parts = list(_parts(sizes))
-    for length in range(sum(_factor_count(size) for size in sizes) + 1):
-        for refs in permutations(parts, length):
-            if any(a[0] == b[0] and a[1] * a[2] == b[1] for a, b in pairwise(refs)):
-                continue
-            tiling = _tile(digits([(_unit(sizes, ref), ref[2]) for ref in refs]), prod(sizes))
-            if tiling is not None:
-                found[tiling] = refs
+    tried: list[tuple[Ref, ...]] = [()]
+    while tried:
+        refs = tried.pop()
+        tiling = _tile(digits([(_unit(sizes, ref), ref[2]) for ref in refs]), prod(sizes))
+        if tiling is not None:
+            found[tiling] = refs
+            tried += [(*refs, ref) for ref in parts if not refs or not _continues(refs[-1], ref)]
     return found
 
 
@@ -106,8 +106,8 @@ def _unit(sizes: Sequence[int], ref: Ref) -> int:
     return prod(sizes[axis:]) // (pre_size * size)
 
 
-def _factor_count(number: int) -> int:
-    return next((1 + _factor_count(number // factor) for factor in range(2, number + 1) if number % factor == 0), 0)
+def _continues(outer: Ref, inner: Ref) -> bool:
+    return outer[0] == inner[0] and outer[1] * outer[2] == inner[1]
 
 
 def _tile(offsets: Sequence[int], number: int) -> tuple[tuple[int, ...], ...] | None:

@@ -107,11 +107,16 @@ def test_text_is_xlas(question: dict[str, str], expect: dict[str, str]) -> None:
 
 @given(tilings())
 def test_tilings_read_and_print_as_in_xla(xla: XlaShardings, text: str) -> None:
-    """On generated tile assignments, canonical form and text are XLA's, and the text reads back as the same value."""
+    """On generated tile assignments, canonical form and text are XLA's, and the text reads back as the same value.
+
+    XLA does not always arrive at its canonical form at once ({devices=[1,2,1]<=[2] last_tile_dims={unreduced,manual}}).
+    """
     mine = parse_sharding(text)
     theirs = xla.read(text)
     assert theirs is not None
-    assert str(mine) == theirs.printed
+    again = xla.read(theirs.printed)
+    assert again is not None
+    assert str(mine) == again.printed
     assert parse_sharding(str(mine)) == mine
 
 
