@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import Outcome
 
+from command_line import Outcome
 from commlens.cli import main
 
 if TYPE_CHECKING:

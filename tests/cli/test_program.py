@@ -127,9 +127,7 @@ def failing(error: BaseException) -> Callable[..., Iterator[object]]:
         ),
     ],
 )
-def test_errors_become_one_line(
-    run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str
-) -> None:
+def test_errors_become_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str) -> None:
     """Whatever goes wrong inside, the user gets one printable line and no traceback."""
     monkeypatch.setattr("commlens.hlo.load_inputs", failing(error))
     assert says in run("report", STEP).error

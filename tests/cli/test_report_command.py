@@ -70,7 +70,7 @@ def test_none_is_said_only_where_it_is_known(run: Run, tmp_path: Path) -> None:
     told = run("report", str(unreadable))
     assert "no collectives" not in told.out
     assert "no collective could be read" in told.out
-    assert "lower bound" in told.out
+    assert "1 thing that may communicate could not be read" in told.out
 
 
 # --- JSON and CSV ---------------------------------------------------------------------------------------------------
@@ -98,7 +98,9 @@ def test_json_has_a_row_to_a_line(run: Run) -> None:
 def test_json_keeps_large_numbers(run: Run, tmp_path: Path) -> None:
     """Ids and sizes beyond what a float holds are exact."""
     file = tmp_path / "m.hlo"
-    file.write_text(tiny().replace("f32[4]", "f32[9007199254740993]").replace("channel_id=1", f"channel_id={2**63 - 1}"))
+    file.write_text(
+        tiny().replace("f32[4]", "f32[9007199254740993]").replace("channel_id=1", f"channel_id={2**63 - 1}")
+    )
     (row,) = json.loads(run("report", str(file), "--format", "json").out)["modules"][0]["collectives"]
     assert (row["channel_id"], row["operand_bytes"]) == (2**63 - 1, 4 * 9007199254740993)
 
@@ -156,7 +158,12 @@ def test_stages_of_a_dump(run: Run, tmp_path: Path) -> None:
     for stage in ("before", "after"):
         name = f"module_0001.m.{'cpu_' if stage == 'after' else ''}{stage}_optimizations.txt"
         (tmp_path / name).write_text(tiny(stage))
-    for stage, names in {"last": ["after"], "before": ["before"], "after": ["after"], "all": ["after", "before"]}.items():
+    for stage, names in {
+        "last": ["after"],
+        "before": ["before"],
+        "after": ["after"],
+        "all": ["after", "before"],
+    }.items():
         modules = json.loads(run("report", str(tmp_path), "--stage", stage, "--format", "json").out)["modules"]
         assert sorted(module["name"] for module in modules) == names
 
@@ -165,7 +172,9 @@ def test_stated_counts(run: Run, tmp_path: Path) -> None:
     """--replicas and --partitions overrule what the module says."""
     file = tmp_path / "m.hlo"
     file.write_text(tiny())
-    (module,) = json.loads(run("report", str(file), "--replicas", "4", "--partitions", "1", "--format", "json").out)["modules"]
+    (module,) = json.loads(run("report", str(file), "--replicas", "4", "--partitions", "1", "--format", "json").out)[
+        "modules"
+    ]
     assert (module["replica_count"], module["num_partitions"]) == (4, 1)
 
 
@@ -179,7 +188,7 @@ def test_too_large_an_input(run: Run) -> None:
     ("content", "says"),
     [
         pytest.param(None, "No such file", id="missing"),
-        pytest.param(b"", "found nothing", id="empty"),
+        pytest.param(b"", "an empty file", id="empty"),
         pytest.param(b"\x00\x01\x02", "expected", id="rubbish"),
         pytest.param(b"hello\n", "expected", id="prose"),
         pytest.param(b"\x1f\x8bxxxx", "gzip", id="wrong-gzip"),
@@ -274,10 +283,10 @@ def test_an_output_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
 
 # --- hostile modules ------------------------------------------------------------------------------------------------
 
-HOSTILE = """HloModule \x1b[31mred, num_partitions=2
+HOSTILE = """HloModule [red]m\x1b[31m, num_partitions=2
 ENTRY =cmd|x {
   x = f32[4]{0} parameter(0)
-  ROOT [bold]r[/bold] = f32[4]{0} all-reduce(x), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, \
+  ROOT r = f32[4]{0} all-reduce(x), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, \
 to_apply=add, frontend_attributes={_k="=1+1",b="<script>alert(1)</script>"}, \
 metadata={op_name="=HYPERLINK(1)" source_file="@\u202egnp.exe" source_line=3}
 }
@@ -290,7 +299,7 @@ def test_hostile_names_do_nothing(run: Run, tmp_path: Path, form: str) -> None:
     file = tmp_path / "\x1b]0;title\x07|<b>=.hlo"
     file.write_text(HOSTILE, encoding="utf-8")
     outcome = run("report", str(file), "--format", form, columns=300)
-    assert outcome.code == 0
+    assert (outcome.code, outcome.err) == (0, "")
     for stream in (outcome.out, outcome.err):
         assert all(line.isprintable() for line in stream.splitlines())
     if form == "csv":

@@ -231,6 +231,7 @@ def test_special_meshes() -> None:
     maximal, empty = Mesh.maximal(5), Mesh.empty()
     assert (maximal.num_devices, maximal.position_of(5), maximal.position_of(0)) == (1, 0, None)
     assert (empty.num_devices, empty.position_of(0), empty.axis_names) == (0, None, ())
+    assert (repr(maximal), repr(empty)) == ("Mesh.maximal(5)", "Mesh.empty()")
     assert maximal.device_array().tolist() == [5]
     assert maximal.is_maximal
     assert not empty.is_maximal

@@ -75,7 +75,10 @@ def _pieces(draw: st.DrawFn, name: str, size: int) -> list[AxisRef]:
 
 @st.composite
 def named_shardings(draw: st.DrawFn) -> NamedSharding:
-    """Draw a sharding by mesh axes, the order of the devices plain, an iota or written out."""
+    """Draw a sharding by mesh axes, the order of the devices plain, an iota or written out.
+
+    Axes of size 1 cut dimensions or are not used: as subgroups they make XLA forget what it prints.
+    """
     sizes = draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, max_size=3))
     perm = draw(st.permutations(range(len(sizes))))
     moved = IotaTileAssignment(sizes, [sizes[perm.index(axis)] for axis in range(len(sizes))], perm)
@@ -84,7 +87,8 @@ def named_shardings(draw: st.DrawFn) -> NamedSharding:
     mesh = Mesh(dict(zip(names, sizes, strict=True)), order)
     pieces = [ref for name, size in mesh.axes for ref in _pieces(draw, name, size)]
     uses = ["unused", *SUBGROUPS, 0, 1, 2]
-    given_to = [(draw(st.sampled_from(uses)), ref) for ref in pieces]
+    trivial = {AxisRef(name) for name, size in mesh.axes if size == 1}
+    given_to = [(draw(st.sampled_from([0, "unused"] if ref in trivial else uses)), ref) for ref in pieces]
     lists = {use: tuple(ref for each, ref in given_to if each == use) for use in uses}
     rank = draw(st.integers(0, 3))
     dims = tuple(tuple(draw(st.permutations(lists[dim]))) for dim in range(rank))
@@ -122,23 +126,12 @@ def test_tilings_read_and_print_as_in_xla(xla: XlaShardings, text: str) -> None:
 
 @given(named_shardings())
 def test_named_shardings_mean_what_they_mean_in_xla(xla: XlaShardings, named: NamedSharding) -> None:
-    """Text of named shardings, and the tile assignment they stand for, are XLA's.
-
-    Where XLA gives up on an iota and writes devices out, ours may still be one; its copies are then in mesh order.
-    """
+    """Text of named shardings, and the tile assignment they stand for, are XLA's."""
     mine = Sharding.of_named(named)
     theirs = xla.read(str(mine))
     assert theirs is not None
-    assert str(mine) == theirs.printed
+    assert (str(mine), str(mine.to_tile())) == theirs
     assert str(parse_sharding(theirs.printed)) == theirs.printed
-    if str(mine.to_tile()) != theirs.tile_form:
-        other = parse_sharding(theirs.tile_form)
-        assert mine.last_tile_dims == other.last_tile_dims
-        assert isinstance(mine.tile, IotaTileAssignment)
-        assert other.tile is not None
-        copies = mine.last_tile_dims[-1:] == ("replicated",)
-        ids = mine.tile.to_array()
-        np.testing.assert_array_equal(np.sort(ids, axis=-1) if copies else ids, tile_array(other.tile))
 
 
 GOOD_TEXTS = [

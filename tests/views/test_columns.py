@@ -48,7 +48,9 @@ def test_columns_are_aligned(table: Table) -> None:
 
 def test_the_widest_column_gives_way_first() -> None:
     """A table that is too wide loses columns where most are, and never below what a column needs."""
-    table = Table((Column("a", least=2), Column("b", least=2), Column("c")), [[Span("x" * 9), Span("y" * 4), Span("z" * 5)]])
+    table = Table(
+        (Column("a", least=2), Column("b", least=2), Column("c")), [[Span("x" * 9), Span("y" * 4), Span("z" * 5)]]
+    )
     assert [text_of(one) for one in laid_out(table, 16)][1] == "xx…  yyyy  zzzzz"
     assert [text_of(one) for one in laid_out(table, 3)][1] == "x…  y…  zzzzz"
 

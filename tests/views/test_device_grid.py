@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -51,7 +52,7 @@ def test_walls_stand_between_groups_alone(grid: Grid) -> None:
     for at, one in enumerate(lines):
         rooms = [grid.room(device) for device in grid.devices[at * grid.columns : (at + 1) * grid.columns]]
         walls = [one[place * (picture.cell_width + 1)] == "│" for place in range(1, grid.columns)]
-        assert walls == [left != right for left, right in zip(rooms, rooms[1:], strict=False)]
+        assert walls == [left != right for left, right in pairwise(rooms)]
 
 
 @given(grids())
@@ -69,12 +70,12 @@ def test_walls_meet(grid: Grid) -> None:
     """The walls are whole: each piece of one has its continuation on the other side."""
     lines = drawn(picture_of(grid))
     width = max(map(len, lines))
-    walls = [["" if character not in WALLS else WALLS[character] for character in one.ljust(width)] for one in lines]
-    for above, below in zip(walls, walls[1:], strict=False):
+    walls = [[WALLS.get(character, "") for character in one.ljust(width)] for one in lines]
+    for above, below in pairwise(walls):
         for upper, lower in zip(above, below, strict=True):
             assert ("d" in upper) == ("u" in lower)
     for line in walls:
-        for left, right in zip(line, line[1:], strict=False):
+        for left, right in pairwise(line):
             assert ("r" in left) == ("l" in right)
 
 

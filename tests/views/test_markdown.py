@@ -39,7 +39,18 @@ def test_nothing_breaks_out_of_a_cell(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<script>alert(1)</script>", "![x](http://x)", "**bold**", "http://x.y", "www.x.y", "a|b", "`|`", "<!--", "&lt;", "~~x~~"],
+    [
+        "<script>alert(1)</script>",
+        "![x](http://x)",
+        "**bold**",
+        "http://x.y",
+        "www.x.y",
+        "a|b",
+        "`|`",
+        "<!--",
+        "&lt;",
+        "~~x~~",
+    ],
 )
 def test_markup_is_disarmed(text: str) -> None:
     """Tags, links, pictures and emphasis come out as escapes or in a code span, never as they are."""

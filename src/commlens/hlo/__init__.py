@@ -3,6 +3,7 @@
 from commlens.hlo.callgraph import CallGraph
 from commlens.hlo.collectives import is_collective, signature_of
 from commlens.hlo.discovery import Discovery, discover
+from commlens.hlo.files import write_atomically
 from commlens.hlo.group_modes import group_mode
 from commlens.hlo.header_mesh import header_meshes
 from commlens.hlo.loading import load, load_all, load_inputs
@@ -36,4 +37,5 @@ __all__ = [
     "parse_shape",
     "signature_of",
     "trip_count",
+    "write_atomically",
 ]

@@ -11,6 +11,7 @@ from commlens.topology.device_lists import (
     IotaReplicaGroupList,
     MeshAxesReplicaGroupList,
 )
+from commlens.topology.faults import Fault
 from commlens.topology.grammar import parse_axes, parse_mesh, parse_replica_groups
 from commlens.topology.group_modes import (
     CollectiveOpGroupMode,
@@ -20,6 +21,7 @@ from commlens.topology.group_modes import (
 )
 from commlens.topology.iota import IotaTileAssignment
 from commlens.topology.mesh import Mesh
+from commlens.topology.named_sharding import NamedSharding
 from commlens.topology.pairs import SourceTargetPairs, parse_source_target_pairs
 from commlens.topology.participant_lists import expand_across_replicas, participant_list, participant_pairs
 from commlens.topology.participants import (
@@ -29,10 +31,11 @@ from commlens.topology.participants import (
     get_participating_devices_groups,
     get_participating_devices_groups_for_source_target_pairs,
     get_participating_ids,
+    group_count_and_size,
     participant_counts,
 )
 from commlens.topology.recognise import axes_of
-from commlens.topology.sharding import Sharding, ShardGroup
+from commlens.topology.sharding import ShardGroup, Sharding
 from commlens.topology.sharding_groups import (
     across_dims_groups,
     all_gather_groups,
@@ -53,10 +56,12 @@ __all__ = [
     "DeviceAssignment",
     "DeviceList",
     "ExclusivelyCross",
+    "Fault",
     "IotaReplicaGroupList",
     "IotaTileAssignment",
     "Mesh",
     "MeshAxesReplicaGroupList",
+    "NamedSharding",
     "ShardGroup",
     "Sharding",
     "SourceTargetPairs",
@@ -71,6 +76,7 @@ __all__ = [
     "get_participating_devices_groups",
     "get_participating_devices_groups_for_source_target_pairs",
     "get_participating_ids",
+    "group_count_and_size",
     "group_mode_for_opcode",
     "mesh_to_tile",
     "named_across_dims_groups",

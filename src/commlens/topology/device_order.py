@@ -54,11 +54,11 @@ class DeviceOrder:
 
     @property
     def text(self) -> str:
-        """The order in HLO text, without the parentheses around it: ``[4,2]T(1,0)`` or ``3,1,0,2``.
+        """The order in HLO text, without the parentheses around it: ``[4,2]T(1,0)``, ``3,1,0,2`` or ``[8]``.
 
         Example:
-            >>> DeviceOrder.of(8, ((4, 2), (1, 0))).text
-            '[4,2]T(1,0)'
+            >>> DeviceOrder.of(8, ((4, 2), (1, 0))).text, DeviceOrder(8).text
+            ('[4,2]T(1,0)', '[8]')
         """
         if self.ids is None:
             return f"[{self.number}]"

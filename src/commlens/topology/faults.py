@@ -19,6 +19,10 @@ class Fault:
     Attributes:
         rule: id of the rule it breaks, e.g. ``"id-repeated"``.
         message: a full sentence: what was expected, what was found, what would be right.
+
+    Example:
+        >>> str(Fault("group-empty", "expected ids in every group, found none in group 1; drop it"))
+        'expected ids in every group, found none in group 1; drop it'
     """
 
     rule: str

@@ -72,7 +72,7 @@ def parse_replica_groups(text: str) -> DeviceList:
     start = cursor.token.start
     axes = read_axes(cursor, mesh)
     cursor.expect_end()
-    with _placed(start):
+    with placed(start):
         return MeshAxesReplicaGroupList(mesh, axes)
 
 
@@ -96,7 +96,7 @@ def parse_mesh(text: str) -> Mesh:
         axes = [_read_axis(cursor)]
         while cursor.accept(","):
             axes.append(_read_axis(cursor))
-        with _placed(start):
+        with placed(start):
             mesh = Mesh(axes)
     cursor.expect_end()
     return mesh
@@ -113,11 +113,11 @@ def parse_axes(text: str, mesh: Mesh) -> tuple[AxisRef, ...]:
         ["'model'", "'data':(1)2"]
     """
     cursor = Cursor(text)
-    refs = [_read_ref(cursor, mesh, numbers=True)]
+    refs = [read_ref(cursor, mesh, numbers=True)]
     while cursor.accept(","):
-        refs.append(_read_ref(cursor, mesh, numbers=True))
+        refs.append(read_ref(cursor, mesh, numbers=True))
     cursor.expect_end()
-    with _placed(0):
+    with placed(0):
         return mesh.resolve_all(refs)
 
 
@@ -138,7 +138,7 @@ def read_iota(cursor: Cursor, dims: int | None = None) -> IotaTileAssignment:
         raise GrammarError(msg, position=start)
     cursor.expect("<=", "between the two sides of an iota")
     reshape, perm = read_iota_order(cursor)
-    with _placed(start):
+    with placed(start):
         return IotaTileAssignment(shape, reshape, perm)
 
 
@@ -194,7 +194,7 @@ def read_mesh(cursor: Cursor) -> Mesh:
         order = _read_order_after(cursor, older=older)
     if not axes and order is None:
         return Mesh.empty()
-    with _placed(start):
+    with placed(start):
         return Mesh(axes, order)
 
 
@@ -204,7 +204,7 @@ def read_axes(cursor: Cursor, mesh: Mesh) -> list[AxisRef]:
     Raises:
         GrammarError: where the text breaks the grammar, or the mesh does not have such an axis.
     """
-    return cursor.items("{", "}", lambda: _read_ref(cursor, mesh))
+    return cursor.items("{", "}", lambda: read_ref(cursor, mesh))
 
 
 def _read_maximal(cursor: Cursor, opening: str, start: int) -> Mesh:
@@ -213,7 +213,7 @@ def _read_maximal(cursor: Cursor, opening: str, start: int) -> Mesh:
     cursor.expect("=", "after 'device_id'")
     device = cursor.integer("a device id")
     cursor.expect(_BRACKETS[opening], "to end the maximal mesh")
-    with _placed(start):
+    with placed(start):
         return Mesh.maximal(device)
 
 
@@ -252,7 +252,17 @@ def _read_order(cursor: Cursor) -> _Order:
     return order
 
 
-def _read_ref(cursor: Cursor, mesh: Mesh, *, numbers: bool = False) -> AxisRef:
+def read_ref(cursor: Cursor, mesh: Mesh, *, numbers: bool = False) -> AxisRef:
+    """Take a reference to an axis, ``'a'`` or ``'a':(1)2``, checked against the mesh.
+
+    Args:
+        cursor: stands before the reference.
+        mesh: the mesh whose axis it is.
+        numbers: whether an index without quotes will do for the name.
+
+    Raises:
+        GrammarError: where the text breaks the grammar, or the mesh does not have such an axis.
+    """
     start = cursor.token.start
     axis = cursor.take().text if numbers and cursor.at_integer() else cursor.name("the name of an axis, in quotes")
     pre_size = size = None
@@ -261,16 +271,18 @@ def _read_ref(cursor: Cursor, mesh: Mesh, *, numbers: bool = False) -> AxisRef:
         pre_size = cursor.integer("the pre-size of a sub-axis")
         cursor.expect(")", "after the pre-size of a sub-axis")
         size = cursor.integer("the size of a sub-axis")
-    with _placed(start):
+    with placed(start):
         return mesh.resolve(AxisRef(axis, pre_size, size))
 
 
 @contextmanager
-def _placed(position: int) -> Generator[None]:
-    """Give errors about values the place of the text that has them."""
+def placed(position: int) -> Generator[None]:
+    """Give errors about values the place of the text that has them.
+
+    Raises:
+        GrammarError: in place of any other error of the package.
+    """
     try:
         yield
-    except GrammarError:
-        raise
     except CommlensError as error:
         raise GrammarError(str(error), position=position) from None

@@ -40,6 +40,10 @@ class ExclusivelyCross:
     Attributes:
         cross_module_only: all members of a group belong to one replica, in every group.
         cross_replica_only: all members of a group belong to one partition, in every group.
+
+    Example:
+        >>> exclusively_cross([[0, 1]], False, False, 2, 1)
+        ExclusivelyCross(cross_module_only=False, cross_replica_only=True)
     """
 
     cross_module_only: bool

@@ -35,6 +35,10 @@ class ShardGroup:
     Attributes:
         relation: ``"shard_as"`` or ``"shard_like"``.
         number: which group.
+
+    Example:
+        >>> str(ShardGroup("shard_as", 1))
+        'shard_as 1'
     """
 
     relation: Literal["shard_as", "shard_like"]

@@ -22,14 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlens.errors import CommlensError, GrammarError
-from commlens.topology.grammar import (
-    at_mesh,
-    read_axes,
-    read_iota_order,
-    read_mesh,
-    _placed as placed,
-    _read_ref as read_ref,
-)
+from commlens.topology.grammar import at_mesh, placed, read_axes, read_iota_order, read_mesh, read_ref
 from commlens.topology.iota import IotaTileAssignment
 from commlens.topology.named_sharding import NamedSharding
 from commlens.topology.sharding import ShardGroup, Sharding

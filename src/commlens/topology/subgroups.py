@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from commlens.errors import CommlensError
+from commlens.topology.digits import split_inner
 from commlens.topology.iota import IotaTileAssignment
-from commlens.topology.tiles import reshape_tile, tile_dims, transpose_tile
+from commlens.topology.tiles import reshape_tile, tile_array, tile_dims, transpose_tile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +30,9 @@ SUBGROUPS: tuple[Subgroup, ...] = get_args(Subgroup)
 def canonical_subgroups(tile: Tile, kinds: Sequence[Subgroup]) -> tuple[Tile | None, tuple[Subgroup, ...]]:
     """Bring a tile assignment with subgroups into its canonical form.
 
-    Subgroups of one kind are joined and all put in the order of :data:`SUBGROUPS`; those of size 1 are dropped; copies
-    that are written out are listed with ascending devices. A tile that cuts nothing, with one kind of subgroup, says no
-    more than that kind.
+    Subgroups of one kind are joined and all put in the order of :data:`SUBGROUPS`; those of size 1 are dropped; the
+    devices that hold copies of one tile ascend. A tile that cuts nothing, with one kind of subgroup, says no more than
+    that kind.
 
     Args:
         tile: the tile assignment.
@@ -41,7 +42,8 @@ def canonical_subgroups(tile: Tile, kinds: Sequence[Subgroup]) -> tuple[Tile | N
         The tile and its subgroups; None and the one kind where nothing is cut.
 
     Raises:
-        CommlensError: for more subgroups than dimensions.
+        CommlensError: for more subgroups than dimensions, and for an iota that has to be written out and is too large
+            for that.
 
     Example:
         >>> tile, kinds = canonical_subgroups(IotaTileAssignment((2, 2, 2)), ("replicated", "manual"))
@@ -59,8 +61,17 @@ def canonical_subgroups(tile: Tile, kinds: Sequence[Subgroup]) -> tuple[Tile | N
     if math.prod(dims[:cut]) == 1 and len(set(present or kinds)) == 1:
         return None, present or tuple(kinds[:1])
     order = [*range(cut), *(place for kind in SUBGROUPS for place in places[kind])]
-    ordered = transpose_tile(tile, order)
-    joined = reshape_tile(ordered, [*dims[:cut], *(sizes[kind] for kind in present)])
-    if "replicated" in present and not isinstance(joined, IotaTileAssignment):
-        joined = np.sort(joined, axis=-1)
-    return joined, present
+    shape = [*dims[:cut], *(sizes[kind] for kind in present)] or [1]
+    joined = reshape_tile(transpose_tile(tile, order), shape)
+    return _ascending_copies(joined) if "replicated" in present else joined, present
+
+
+def _ascending_copies(tile: Tile) -> Tile:
+    """Put the devices along the last dimension in ascending order."""
+    if isinstance(tile, IotaTileAssignment):
+        halves = split_inner(tile.digits, tile.dims[-1])
+        if halves is not None:
+            outer, inner = halves
+            ascending = IotaTileAssignment.from_digits(tile.dims, [*outer, *sorted(inner, reverse=True)])
+            return tile if ascending is None else ascending
+    return np.sort(tile_array(tile), axis=-1)

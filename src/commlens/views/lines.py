@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from commlens.views.words import printable, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 
 class Span(NamedTuple):
@@ -64,29 +64,32 @@ def plain_text(lines: Iterable[Line]) -> Iterator[str]:
         yield text_of(one) + "\n"
 
 
-def wrapped(words: Sequence[Span], width: int | None, *, indent: str = "", gap: str = " ") -> Iterator[Line]:
+def wrapped(words: Iterable[Span], width: int | None, *, indent: str = "") -> Iterator[Line]:
     """Set words into lines, as many in each as fit; a word that is too long stands alone and is never cut.
 
     Args:
-        words: the words; none is split.
+        words: the words; none is split. One that begins with blanks keeps its distance within a line.
         width: columns of a line, None for one line however long.
         indent: what every line begins with.
-        gap: what stands between two words.
 
     Example:
-        >>> [text_of(one) for one in wrapped([Span("one"), Span("two"), Span("three")], 9, indent="  ")]
-        ['  one two', '  three']
+        >>> [text_of(one) for one in wrapped([Span("one"), Span("two"), Span(" three"), Span(" 4")], 11, indent="  ")]
+        ['  one two', '  three  4']
     """
     current: list[Span] = []
     used = 0
     for word in words:
-        needed = width_of(word.text) + (width_of(gap) if current else width_of(indent))
+        needed = 1 + width_of(word.text)
         if current and width is not None and used + needed > width:
             yield (Span(indent), *current)
-            current, used = [], 0
-            needed = width_of(indent) + width_of(word.text)
-        current += [Span(gap), word] if current else [word]
-        used += needed
+            current = []
+        if current:
+            current += [Span(" "), word]
+            used += needed
+        else:
+            first = word._replace(text=word.text.lstrip())
+            current = [first]
+            used = width_of(indent) + width_of(first.text)
     if current:
         yield (Span(indent), *current)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.views.alike import SHOWN
 from commlens.views.columns import Column, Table
 from commlens.views.lines import BOLD, DIM, WARNING, Span, wrapped
-from commlens.views.words import UNKNOWN, byte_size, cut, exact, printable
+from commlens.views.words import UNKNOWN, byte_size, cut, exact, printable, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -68,8 +68,9 @@ class Layout:
         )
 
     def _lines_below(self, group: Alike, width: int | None) -> Iterator[Line]:
-        words = [_in_words(field, field.cell(group)) for field in self.below]
-        return wrapped([word for word in words if word.text], width, indent=_INDENT, gap="  ")
+        room = None if width is None else width - len(_INDENT)
+        words = (word for field in self.below for word in _in_words(field, field.cell(group), room))
+        return wrapped(words, width, indent=_INDENT)
 
 
 def best_table(groups: Sequence[Alike], width: int | None) -> Table:
@@ -88,9 +89,15 @@ def exact_cell(number: float | None, *, bound: str = "") -> Span:
     return Span(UNKNOWN, WARNING) if number is None else Span(bound + exact(number), DIM)
 
 
-def _in_words(field: Field, cell: Span) -> Span:
+def _in_words(field: Field, cell: Span, room: int | None) -> Iterator[Span]:
+    """Yield what a cell says, at a distance to what stands before it: whole where that fits into a line."""
+    if not cell.text:
+        return
     named = field.column.align == "right"  # a figure says nothing without its heading
-    return cell._replace(text=f"{field.column.title} {cell.text}") if named else cell
+    text = f"{field.column.title} {cell.text}" if named else cell.text
+    fits = room is None or width_of(text) <= room
+    for place, word in enumerate([text] if fits else text.split()):
+        yield cell._replace(text=word if place else f" {word}")
 
 
 def _opcode(group: Alike) -> Span:

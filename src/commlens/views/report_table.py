@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.views.alike import SHOWN, Alike, Kind, alike
 from commlens.views.columns import laid_out
-from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, line, paragraph, styled, wrapped
+from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, paragraph, wrapped
 from commlens.views.report_columns import best_table
 from commlens.views.totals_table import totals_lines
 from commlens.views.words import UNKNOWN, counted, cut, printable
@@ -29,10 +29,12 @@ def report_lines(reports: Sequence[Report], width: int | None) -> Iterator[Line]
         reports: one per module.
         width: columns of the terminal, None for as many as it takes.
     """
-    for report in reports:
+    for place, report in enumerate(reports):
+        if place:
+            yield BLANK
         yield from _module_lines(report, width)
-        yield BLANK
     if any(report.collectives for report in reports):
+        yield BLANK
         yield from paragraph(LEGEND, DIM, width)
 
 
@@ -60,9 +62,10 @@ def notes_of(report: Report, groups: Sequence[Alike]) -> Iterator[tuple[str, str
 def _module_lines(report: Report, width: int | None) -> Iterator[Line]:
     """Yield the table view of one module: what it is, its collectives, totals, and what was left open."""
     groups = alike(report.collectives)
-    yield line(styled(cut(printable(report.module.name), SHOWN), BOLD), "  ", styled(report.module.path, DIM))
+    name, path = (cut(printable(report.module.name), SHOWN), printable(report.module.path))
+    yield from wrapped([Span(name, BOLD), Span(f" {path}", DIM)], width)
     *facts, last = facts_of(report, groups)
-    yield from wrapped([*(Span(fact + ",") for fact in facts), Span(last)], width)
+    yield from wrapped([*(Span(f"{fact},") for fact in facts), Span(last)], width)
     if groups:
         yield BLANK
         yield from laid_out(best_table(groups, width), width)

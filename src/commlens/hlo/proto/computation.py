@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from commlens.hlo.signature import Site
 
 _REPEATED: Final = -1
+_LARGE: Final = 4096
 UNKNOWN_ID: Final = sys.maxsize
 """Stands for the id of an instruction that cannot be decoded: behind all others."""
 
@@ -109,7 +110,10 @@ class ProtoComputation(Computation):
         return found
 
     def outline_of(self, number: int, user: int, user_id: int) -> tuple[int, HloInstructionOutline] | None:
-        """Find an instruction by its id, first where ids without gaps would put it, then right before its user.
+        """Find an instruction by its id.
+
+        In a large computation first where ids without gaps would put it, then right before its user: XLA's writers make
+        that true of nearly all operands, and a map of all ids costs more than everything else.
 
         Args:
             number: the id.
@@ -120,10 +124,10 @@ class ProtoComputation(Computation):
             Its position and outline; None where no instruction has that id.
 
         Raises:
-            UnreadableError: the search had to look at all instructions and found several.
+            UnreadableError: several have it. In a large computation that is only noticed where all were looked at.
         """
         encoded = self.outline.instructions
-        for guess in (user + number - user_id, user - 1):
+        for guess in (user + number - user_id, user - 1) if len(encoded) > _LARGE else ():
             if 0 <= guess < len(encoded):
                 outline = decode(HloInstructionOutline, encoded[guess])
                 if outline.id == number:

@@ -18,7 +18,7 @@ from commlens.hlo.text.index import Index, make_index
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.lexis import NAME, as_text, blank_comments
 from commlens.hlo.text.line import parse_attributes
-from commlens.hlo.text.sites import COMMUNICATES, IrregularLineError, LineReader, is_caller, must_be_looked_into
+from commlens.hlo.text.sites import LOOKED_AT, IrregularLineError, LineReader, is_caller, must_be_looked_into
 from commlens.hlo.text.values import read_integer, read_map
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from commlens.hlo.signature import Site
 
 _HEADER: Final = re.compile(rb"\s*HloModule\s+(?P<name>\"[^\"]*\"|[^\s,]+)")
-_CALLER: Final = re.compile(rb"\b(?:while|conditional|call|async-start|custom-call)\s*\(")
 _FUSION: Final = re.compile(rb"\bfusion\s*\(")
 _CALL_VALUES: Final = re.compile(
     rb"\b(?:to_apply|calls|body|condition|true_computation|false_computation|branch_computations|called_computations)"
@@ -298,9 +297,9 @@ class TextModule(Module):
     ) -> Iterator[tuple[int, tuple[bytes, Site | TextInstruction]]]:
         computation = self._computation(number)
         for instruction in computation.instructions:
-            start, end = instruction.start, instruction.end
-            if COMMUNICATES.search(self.text, start, end) or _CALLER.search(self.text, start, end):
-                read = reader.read_in_full(computation, start, end)
+            seen = LOOKED_AT.search(self.text, instruction.start, instruction.end)
+            if seen is not None:
+                read = reader.read_written(computation, seen.end() - 1, instruction.start, instruction.end)
                 if read is not None and read[0] != b"fusion":
                     yield number, read
 

@@ -47,6 +47,10 @@ _GOES_ON: Final = frozenset(b",=({[")
 """Last bytes of a line that has not come to its end."""
 
 
+LOOKED_AT: Final = re.compile(COMMUNICATES.pattern + rb"|\b(?:while|conditional|call)\s*\(")
+"""Whether an instruction must be looked at at all: it may communicate, or call what does."""
+
+
 class IrregularLineError(Exception):
     """A line in a computation that seemed regular is not one whole instruction."""
 
@@ -234,6 +238,29 @@ class LineReader:
                 return None
             shapes.append(text[behind : text.find(b" ", behind)])
         return shapes[0] if len(shapes) == 1 else b", ".join(shapes)
+
+    def read_written(
+        self, computation: TextComputation, paren: int, start: int, end: int
+    ) -> tuple[bytes, Site | TextInstruction] | None:
+        """Read an instruction of a computation that people laid out: as a printed line where it is one after all.
+
+        Args:
+            computation: where it stands.
+            paren: offset of the parenthesis behind what looks like an opcode.
+            start: offset of its first byte.
+            end: offset behind its last byte; blanks may stand before it.
+
+        Returns:
+            The opcode, and a site where it could be read; None where nothing of interest is there.
+        """
+        text = computation.text
+        written = text[start:end].rstrip()
+        if b"\n" not in written and b"//" not in written and b"/*" not in written:
+            try:
+                return self.read(computation, paren, start, start + len(written), computation.module.line_of(start))
+            except IrregularLineError:
+                pass
+        return self.read_in_full(computation, start, end)
 
     def read_in_full(
         self, computation: TextComputation, start: int, end: int

@@ -1,0 +1,489 @@
+"""The face of a module that comes from a proto: names, orders, shapes, attributes, and what cannot be read."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+from commlens.hlo import Instruction, InstructionSite, Module, Site, UnreadableError, discover, load
+from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
+from proto_modules import (
+    ENTRY_ID,
+    FAR,
+    REDUCER_ID,
+    all_reduce,
+    attributes,
+    containers,
+    entry,
+    instruction,
+    module,
+    module_of,
+    reducer,
+    shape,
+    tuple_shape,
+)
+
+PROTOS = Path(__file__).parents[1] / "data" / "protos"
+
+
+def read(message: schema.HloModuleProto) -> Module:
+    """Load a message."""
+    return load(message.SerializeToString())
+
+
+def read_one(message: schema.HloInstructionProto) -> Instruction:
+    """Load a module with one more instruction, and return that."""
+    return read(module(message)).instruction(message.name.decode())
+
+
+def in_row_order(loaded: Module) -> list[str]:
+    """Return the names of the sites."""
+    return [site.name for site in discover(loaded).sites]
+
+
+def test_the_modules_own_words() -> None:
+    """Name, format, computations, entry and root are there under the names of every module."""
+    loaded = read(module(all_reduce()))
+    assert (loaded.name, loaded.format, loaded.path) == ("hand_made", "proto", "<bytes>")
+    assert [computation.name for computation in loaded.computations] == ["add", "main"]
+    main = loaded.computation("main")
+    assert main is not None
+    assert main is loaded.entry
+    assert main.is_entry
+    assert main.root.name == "x2"
+    assert main.root.is_root
+    assert not main.instructions[0].is_root
+    assert loaded.computation("other") is None
+    assert main.instruction("x9") is None
+    assert loaded.structure_faults == ()
+    with pytest.raises(KeyError):
+        loaded.instruction("x9")
+
+
+def test_the_entry_is_found_by_name_where_its_id_leads_nowhere() -> None:
+    """The id decides; a module without a valid one still has the name."""
+    message = module(all_reduce())
+    message.entry_computation_id = 99
+    entered = read(message).entry
+    assert entered is not None
+    assert entered.name == "main"
+    message.entry_computation_name = b"gone"
+    assert read(message).entry is None
+
+
+def test_instructions_stand_by_id_and_not_as_in_the_file() -> None:
+    """XLA sorts them so on reading."""
+    message = module(all_reduce(3), all_reduce(2))
+    main = read(message).entry
+    assert main is not None
+    assert [each.name for each in main.instructions] == ["x1", "x2", "x3"]
+    assert [each.name for each in main.post_order()] == ["x1", "x2", "x3"]
+    assert in_row_order(read(message)) == ["x2", "x3"]
+
+
+def test_rows_stand_as_scheduled_where_there_is_a_schedule() -> None:
+    """The schedule is kept beside the computations; what it leaves out comes last, by id."""
+    message = module(all_reduce(2), all_reduce(3), all_reduce(4), all_reduce(5))
+    message.schedule.sequences[ENTRY_ID].instruction_ids.extend([FAR + 1, FAR + 4, FAR + 2])
+    assert in_row_order(read(message)) == ["x4", "x2", "x3", "x5"]
+    main = read(message).entry
+    assert main is not None
+    assert [each.name for each in main.instructions] == ["x1", "x2", "x3", "x4", "x5"]
+    assert [item.name for item in main.communication()] == ["x4", "x2", "x3", "x5"]
+
+
+def test_a_root_that_does_not_exist_gives_way_to_the_last_instruction() -> None:
+    """As in a text without ROOT."""
+    message = module(all_reduce(3), all_reduce(2))
+    message.computations[1].root_id = 0
+    main = read(message).entry
+    assert main is not None
+    assert main.root.name == "x3"
+
+
+def test_an_empty_computation_has_no_root() -> None:
+    """Nothing is made up."""
+    message = module(all_reduce())
+    message.computations.append(schema.HloComputationProto(name=b"empty", id=9))
+    empty = read(message).computation("empty")
+    assert empty is not None
+    assert empty.instructions == ()
+    with pytest.raises(LookupError, match="empty"):
+        _ = empty.root
+
+
+def test_shapes_of_every_kind() -> None:
+    """Arrays, tuples, tokens, dynamic and unbounded sizes; layouts are left out."""
+    part = shape(8, 2, element_type=schema.BF16)
+    part.is_dynamic_dimension[:] = [True, False]
+    unbounded = schema.ShapeProto(element_type=schema.S4, dimensions=[-(2**63)], is_dynamic_dimension=[True])
+    whole = tuple_shape(part, tuple_shape(), schema.ShapeProto(element_type=schema.TOKEN), unbounded)
+    found = read_one(instruction("tuple", 2, [1], whole)).shape
+    assert str(found) == "(bf16[<=8,2], (), token[], s4[?])"
+    assert found.elements[0].num_bytes == 32
+    assert found.num_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        (schema.ShapeProto(dimensions=[4]), "without"),
+        (schema.ShapeProto(element_type=schema.PrimitiveType.ValueType(99)), "99"),
+        (schema.ShapeProto(element_type=schema.F32, dimensions=[-4]), "-4"),
+        (schema.ShapeProto(element_type=schema.F32, dimensions=[-1]), "-1"),
+    ],
+)
+def test_shapes_that_mean_nothing_are_unread(result: schema.ShapeProto, why: str) -> None:
+    """A missing or unknown element type and a negative size are named, not guessed."""
+    message = all_reduce()
+    message.shape.CopyFrom(result)
+    found = discover(read(module(message)))
+    assert found.sites == ()
+    assert why in found.unread[0].why
+
+
+def test_an_absent_shape_is_unread_on_either_side() -> None:
+    """A result and an operand without a shape both spoil a collective, and nothing else."""
+    message = all_reduce()
+    message.ClearField("shape")
+    assert "shape" in discover(read(module(message))).unread[0].why
+    loaded = module(all_reduce())
+    loaded.computations[1].instructions[0].ClearField("shape")
+    assert "shape" in discover(read(loaded)).unread[0].why
+
+
+def test_an_operand_that_does_not_exist_is_named_by_its_id() -> None:
+    """The collective is unread; its neighbours are rows."""
+    bad = all_reduce(2)
+    bad.operand_ids[0] = FAR + 77
+    loaded = read(module(bad, all_reduce(3)))
+    found = discover(loaded)
+    assert [site.name for site in found.sites] == ["x3"]
+    assert str(FAR + 77) in found.unread[0].why
+    assert found.unread[0].where == "computation main"
+    assert loaded.instruction("x2").operand_names == (f"id {FAR + 77}",)
+    with pytest.raises(UnreadableError, match="not defined"):
+        _ = loaded.instruction("x2").operands
+
+
+def test_an_id_that_two_instructions_bear_leads_nowhere() -> None:
+    """Which of them is meant cannot be told."""
+    first, second = instruction("negate", 5, [1]), instruction("negate", 6, [1])
+    second.id = first.id
+    message = module(first, second, all_reduce(9))
+    message.computations[1].instructions[-1].operand_ids[0] = first.id
+    found = discover(read(message))
+    assert found.sites == ()
+    assert "several" in found.unread[0].why
+
+
+def test_names_may_repeat() -> None:
+    """The first by id answers to the name; both are rows. Computations are told apart, as XLA does on reading."""
+    first, second = all_reduce(2), all_reduce(3)
+    second.name = first.name
+    other = reducer()
+    other.id = 4
+    other.instructions[0].name = b"x2"
+    message = module_of(reducer(), other, entry(first, second))
+    loaded = read(message)
+    assert [computation.name for computation in loaded.computations] == ["add", "add.1", "main"]
+    assert in_row_order(loaded) == ["x2", "x2"]
+    found = loaded.instruction("x2")
+    assert found.computation is loaded.entry
+    assert found == loaded.entry.instructions[1]
+
+
+def test_computations_with_one_id_are_a_fault_of_the_structure() -> None:
+    """Calls go to the first; that there is a second one is said."""
+    other = reducer()
+    other.name = b"other"
+    loaded = read(module_of(reducer(), other, entry(all_reduce())))
+    (fault,) = loaded.structure_faults
+    assert (fault.where, fault.text) == ("computation other", "other")
+    assert str(REDUCER_ID) in fault.why
+    assert loaded.instruction("x2").called == (("apply", "add"),)
+
+
+def test_bytes_that_are_no_instruction_are_unread() -> None:
+    """A damaged instruction does not hide the others, and is not passed over."""
+    outline = schema.HloModuleOutline.FromString(module(all_reduce(2), all_reduce(3)).SerializeToString())
+    for damaged in (b"\x0a", b"", b"\x0a\x05ab", b"\x12\x0aall-reduce\x1a\xff", b"\xff" * 40):
+        outline.computations[1].instructions[1] = damaged
+        found = discover(load(outline.SerializeToString()))
+        assert [site.name for site in found.sites] == ["x3"], damaged
+        assert len(found.unread) == (1 if damaged else 0), damaged
+
+
+def test_texts_that_are_no_utf_8_are_shown_with_marks() -> None:
+    """A bad name, op_name or file hides nothing."""
+    message = all_reduce()
+    message.name = b"\xff\xfe"
+    message.metadata.op_name = b"a\x80b"
+    message.metadata.source_file = b"\x80.py"
+    message.metadata.source_line = 3
+    (site,) = discover(read(module(message))).sites
+    assert (site.name, site.op_name, site.source) == ("\ufffd\ufffd", "a\ufffdb", "\ufffd.py:3")
+
+
+@pytest.mark.parametrize("name", ["", "n" * 127, "n" * 128, "n" * 300])
+def test_an_instruction_is_found_whatever_the_length_of_its_name(name: str) -> None:
+    """The quick look at opcodes stands behind the name; a name of 128 bytes has a longer length in front."""
+    quiet, loud = instruction("negate", 3, [1]), all_reduce()
+    quiet.name = loud.name = name.encode()
+    assert len(discover(read(module(loud, quiet))).sites) == 1
+
+
+def test_an_instruction_is_found_whatever_the_order_of_its_fields() -> None:
+    """No reader may count on an order; here the opcode stands last."""
+    whole = all_reduce()
+    opcode = bytes((0x12, len(whole.opcode))) + whole.opcode
+    whole.ClearField("opcode")
+    outline = schema.HloModuleOutline.FromString(module(all_reduce()).SerializeToString())
+    outline.computations[1].instructions[1] = whole.SerializeToString() + opcode
+    (site,) = discover(load(outline.SerializeToString())).sites
+    assert site.signature.opcode == "all-reduce"
+
+
+def test_an_opcode_of_the_future_is_looked_at() -> None:
+    """What we do not know may call a computation in which something communicates."""
+    outer = instruction("repeat-thrice", 5, [1])
+    outer.called_computation_ids.append(8)
+    inner = schema.HloComputationProto(name=b"inner", id=8, root_id=FAR + 2, instructions=[*entry(all_reduce()).instructions])
+    loaded = read(module_of(reducer(), inner, entry(outer)))
+    (call,) = loaded.callers({"inner"})
+    assert (call.caller.name, call.role, call.callee) == ("x5", "apply", "inner")
+
+
+def test_calls_and_their_roles() -> None:
+    """A while calls its body first and its condition second; branches keep their order; reducers are not callers."""
+    bodies = [
+        schema.HloComputationProto(name=name, id=number, root_id=FAR + 1, instructions=[instruction("parameter", 1)])
+        for name, number in ((b"b", 20), (b"c", 21), (b"d", 22))
+    ]
+    calls = {"while": [20, 21], "conditional": [20, 22, 20], "fusion": [22], "call": [21], "async-start": [20]}
+    calls["custom-call"] = [22, 21]
+    calls["reduce"] = [22]
+    made: list[schema.HloInstructionProto] = []
+    for number, (opcode, callees) in enumerate(calls.items(), start=2):
+        made.append(instruction(opcode, number, [1]))
+        made[-1].called_computation_ids.extend(callees)
+    loaded = read(module_of(reducer(), *bodies, entry(*made)))
+    assert [loaded.instruction(each.name.decode()).called for each in made] == [
+        (("condition", "c"), ("body", "b")),
+        (("branch", "b"), ("branch", "d"), ("branch", "b")),
+        (("fusion", "d"),),
+        (("call", "c"),),
+        (("async", "b"),),
+        (("custom-call", "d"), ("custom-call", "c")),
+        (("apply", "d"),),
+    ]
+    found = [(call.caller.name, call.role, call.callee) for call in loaded.callers({"b", "d", "unheard"})]
+    assert found == [
+        ("x2", "body", "b"),
+        ("x3", "branch", "b"),
+        ("x3", "branch", "d"),
+        ("x3", "branch", "b"),
+        ("x4", "fusion", "d"),
+        ("x6", "async", "b"),
+        ("x7", "custom-call", "d"),
+    ]
+    assert loaded.callers(()) == []
+
+
+def test_a_called_computation_that_does_not_exist_is_called_by_its_id() -> None:
+    """So that whoever looks for it can say what was missing."""
+    start = instruction("async-start", 2, [1])
+    start.called_computation_ids.append(55)
+    loaded = read(module(start))
+    assert loaded.instruction("x2").called == (("async", "id 55"),)
+    assert "id 55" in discover(loaded).unread[0].why
+
+
+def test_attributes_by_name() -> None:
+    """Each attribute is there as the text spells it, and absent where the opcode has none."""
+    call = instruction("custom-call", 2, [1])
+    call.custom_call_target, call.backend_config = b"target", b'{"n":1}'
+    fusion = instruction("fusion", 2, [1])
+    fusion.fusion_kind = b"kLoop"
+    compare = instruction("compare", 2, [1, 1])
+    compare.comparison_direction = b"LT"
+    element = instruction("get-tuple-element", 2, [1])
+    cut = instruction("dynamic-slice", 2, [1])
+    cut.dynamic_slice_sizes.extend([4, 1])
+    parameter = instruction("parameter", 2)
+    parameter.parameter_number = 3
+    assert read_one(call).raw_attribute("custom_call_target") == "target"
+    assert read_one(call).raw_attribute("backend_config") == '{"n":1}'
+    assert read_one(fusion).raw_attribute("kind") == "kLoop"
+    assert read_one(compare).raw_attribute("direction") == "LT"
+    assert read_one(element).raw_attribute("index") == "0"
+    assert read_one(cut).raw_attribute("dynamic_slice_sizes") == "{4,1}"
+    assert read_one(parameter).raw_attribute("parameter_number") == "3"
+    names = ("custom_call_target", "backend_config", "kind", "direction", "index", "dynamic_slice_sizes", "literal")
+    assert [read_one(parameter).raw_attribute(name) for name in (*names, "unheard")] == [None] * 8
+
+
+def test_a_backend_config_may_be_a_payload() -> None:
+    """Its own, or one of the module's by number; a number that leads nowhere is none."""
+    own, shared, lost = (instruction("negate", number, [1]) for number in (2, 3, 4))
+    own.backend_config_payload.value = b"own"
+    shared.backend_config_payload.id = 0
+    lost.backend_config_payload.id = 7
+    message = module(own, shared, lost)
+    message.payloads.append(b"shared")
+    loaded = read(message)
+    found = [loaded.instruction(name).raw_attribute("backend_config") for name in ("x2", "x3", "x4")]
+    assert found == ["own", "shared", None]
+
+
+@pytest.mark.parametrize(
+    ("literal", "expected"),
+    [
+        (schema.LiteralProto(preds=[True]), "true"),
+        (schema.LiteralProto(preds=[False]), "false"),
+        (schema.LiteralProto(s32s=[0]), "0"),
+        (schema.LiteralProto(s64s=[-(2**63)]), "-9223372036854775808"),
+        (schema.LiteralProto(u32s=[2**32 - 1]), "4294967295"),
+        (schema.LiteralProto(u64s=[2**64 - 1]), "18446744073709551615"),
+        (schema.LiteralProto(s8s=b"\xfd"), "-3"),
+        (schema.LiteralProto(u8s=b"\xc8"), "200"),
+        (schema.LiteralProto(s16s=b"\xfe\xff"), "-2"),
+        (schema.LiteralProto(u16s=b"\xff\xff"), "65535"),
+        (schema.LiteralProto(), None),
+        (schema.LiteralProto(shape=shape(1), s32s=[4]), None),
+        (schema.LiteralProto(s32s=[4, 5]), None),
+    ],
+)
+def test_literals_of_scalar_integers(literal: schema.LiteralProto, expected: str | None) -> None:
+    """Enough to count loops; all other literals are left alone."""
+    constant = instruction("constant", 2)
+    constant.literal.CopyFrom(literal)
+    assert read_one(constant).raw_attribute("literal") == expected
+
+
+def test_flags_pairs_dimensions_and_frontend_attributes() -> None:
+    """A false flag is an absent one; the last of a repeated key counts."""
+    permute = instruction("collective-permute", 2, [1])
+    permute.source_target_pairs.extend([schema.SourceTarget(source=0, target=1), schema.SourceTarget(source=1)])
+    permute.frontend_attributes.CopyFrom(attributes({"k": "{{0,1}}"}))
+    permute.frontend_attributes.map.append(schema.FrontendAttributes.MapEntry(key=b"k", value=b"v"))
+    found = read_one(permute)
+    assert str(found.source_target_pairs) == "{{0,1},{1,0}}"
+    assert found.frontend_attributes == {"k": "v"}
+    assert (found.dimensions, found.flag("constrain_layout"), found.flag("unheard")) == (None, None, None)
+    assert found.use_global_device_ids is None
+    send = instruction("send", 2, [1])
+    send.is_host_transfer = send.constrain_layout = True
+    send.control_predecessor_ids.append(FAR + 1)
+    assert read_one(send).flag("is_host_transfer") is True
+    assert read_one(send).constrain_layout
+    assert read_one(send).source_target_pairs is None
+    assert read_one(send).control_predecessors == ("x1",)
+    assert read_one(all_reduce()).use_global_device_ids is False
+
+
+def test_a_permute_without_pairs_has_an_empty_list() -> None:
+    """A proto cannot tell an empty list from none, and XLA writes the empty one so."""
+    (site,) = discover(read(module(instruction("collective-permute", 2, [1])))).sites
+    assert str(site.signature.pairs) == "{}"
+
+
+def test_sources_go_through_the_stack_frame_tables() -> None:
+    """Ids count from 1; a file in the metadata itself comes first; what leads nowhere is None."""
+    found: list[schema.HloInstructionProto] = []
+    for number, frame in enumerate((1, 2, 3, 9, 0, -1), start=2):
+        found.append(all_reduce(number))
+        found[-1].metadata.stack_frame_id = frame
+    direct = all_reduce(8)
+    direct.metadata.source_file, direct.metadata.source_line, direct.metadata.stack_frame_id = b"own.py", 4, 1
+    message = module(*found, direct)
+    location, frame_of = schema.StackFrameIndexProto.FileLocation, schema.StackFrameIndexProto.StackFrame
+    message.stack_frame_index.file_names.append(b"t.py")
+    message.stack_frame_index.file_locations.extend([location(file_name_id=1, line=9), location(file_name_id=5, line=9)])
+    message.stack_frame_index.stack_frames.extend(
+        [frame_of(file_location_id=1), frame_of(file_location_id=2), frame_of(file_location_id=7)]
+    )
+    sources = [site.source for site in discover(read(message)).sites]
+    assert sources == ["t.py:9", None, None, None, None, None, "own.py:4"]
+
+
+def test_damaged_side_tables_are_as_good_as_none() -> None:
+    """A schedule or stack frames that cannot be decoded change no row but its order and source."""
+    outline = schema.HloModuleOutline.FromString(module(all_reduce(3), all_reduce(2)).SerializeToString())
+    outline.schedule = outline.stack_frame_index = b"\xff"
+    assert in_row_order(load(outline.SerializeToString())) == ["x2", "x3"]
+
+
+def test_views_of_one_place_are_equal() -> None:
+    """However they were come by."""
+    loaded = read(module(all_reduce()))
+    first, again = loaded.instruction("x2"), loaded.instruction("%x2")
+    assert first == again
+    assert hash(first) == hash(again)
+    assert first.operands[0] != first
+    assert first != "x2"
+    assert first != read(module(all_reduce())).instruction("x2")
+    assert repr(first) == "<all-reduce x2>"
+
+
+def test_equal_collectives_share_a_signature() -> None:
+    """Names, ids, channels and metadata differ from place to place; groups, shapes and flags do not."""
+    made = [all_reduce(number) for number in range(2, 8)]
+    made[1].channel_id = made[2].channel_id = 4
+    made[2].channel_id = 5
+    made[3].metadata.op_name, made[3].backend_config = b"elsewhere", b"{}"
+    made[4].use_global_device_ids = True
+    made[5].operand_ids[0] = FAR + 9
+    wide = instruction("parameter", 9, result=shape(8, 8))
+    items = [item for _, items in read(module(*made, wide)).communication() for item in items]
+    signatures = [item.signature for item in items if isinstance(item, Site)]
+    assert len(signatures) == 6
+    assert [signatures.index(each) for each in signatures] == [0, 1, 1, 0, 4, 5]
+    assert [item.channel_id for item in items if isinstance(item, Site)] == [None, 4, 5, None, None, None]
+
+
+def test_what_communicates_in_disguise_comes_as_an_instruction() -> None:
+    """Asynchronous wrappers, custom fusions and custom calls that are collectives; all others are left out."""
+    loop, custom = instruction("fusion", 2, [1]), instruction("fusion", 3, [1])
+    loop.fusion_kind, custom.fusion_kind = b"kLoop", b"kCustom"
+    matmul, gather = instruction("custom-call", 4, [1]), instruction("custom-call", 5, [1])
+    matmul.custom_call_target, gather.custom_call_target = b"cublas$gemm", b"all-gather-start"
+    others = [instruction(opcode, number, [1]) for number, opcode in enumerate(("async-start", "async-done"), start=6)]
+    done = [instruction(opcode, number, [1]) for number, opcode in enumerate(("all-gather-done", "send-done"), start=8)]
+    loaded = read(module(loop, custom, matmul, gather, *others, *done))
+    found = [item for _, items in loaded.communication() for item in items]
+    assert [(type(item) is InstructionSite, item.name) for item in found] == [(False, "x3"), (False, "x5"), (False, "x6")]
+
+
+def test_the_garbage_collector_is_left_as_it_was() -> None:
+    """It is paused while rows are built, and only where it ran before."""
+    assert gc.isenabled()
+    assert in_row_order(read(module(all_reduce()))) == ["x2"]
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        assert in_row_order(read(module(all_reduce()))) == ["x2"]
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("name", containers())
+def test_the_source_comes_back_unchanged(name: str, tmp_path: Path) -> None:
+    """Reading and writing gives the container's bytes."""
+    data = containers()[name]
+    loaded = load(data)
+    assert discover(loaded).sites
+    assert loaded.to_bytes() == data
+    loaded.write(tmp_path / "copy.pb")
+    assert (tmp_path / "copy.pb").read_bytes() == data
+
+
+def test_one_computation_may_be_asked_alone() -> None:
+    """A computation gives what its module gives for it."""
+    loaded = load(PROTOS / "jax-0.10.2.nested_loops_2x4.before.pb")
+    by_module = {computation.name: list(items) for computation, items in loaded.communication()}
+    for computation in loaded.computations:
+        assert list(computation.communication()) == by_module.get(computation.name, [])
+    assert sum(len(items) for items in by_module.values()) == 4
