@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
+from commlens.hlo.proto.wire import BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -109,3 +110,17 @@ def containers() -> dict[str, bytes]:
         "HloModuleGroupProto": schema.HloModuleGroupProto(name=b"group", hlo_modules=[inner]),
     }
     return {name: message.SerializeToString() for name, message in found.items()}
+
+
+def varint(number: int) -> bytes:
+    """Encode a number as protobuf does."""
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes((*out, number))
+
+
+def tagged(number: int, wire_type: int, value: bytes) -> bytes:
+    """Encode a field."""
+    return varint(number << 3 | wire_type) + (varint(len(value)) if wire_type == BYTES else b"") + value

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from commlens.hlo.callgraph import CallGraph
 from commlens.hlo.discovery import discover
 from commlens.hlo.text import TextModule, read_modules
 from commlens.hlo.trip_counts import trip_count
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def load(text: str) -> TextModule:

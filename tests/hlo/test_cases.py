@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from commlens.hlo.discovery import discover
 from commlens.hlo.opcodes import COLLECTIVES, DEDICATED_START
 from commlens.hlo.text import read_modules

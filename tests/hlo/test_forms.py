@@ -6,6 +6,7 @@ The numbers are those of the list of syntactic variants that these modules were 
 from __future__ import annotations
 
 import pytest
+
 from commlens.hlo.discovery import Discovery, discover
 from commlens.hlo.text import TextModule, read_modules
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from commlens.errors import GrammarError
-from commlens.hlo.shapes import ELEMENT_BITS, ELEMENT_TYPE_NUMBERS, UNBOUNDED, Shape, parse_shape, read_shape
 from hypothesis import given
 from hypothesis import strategies as st
+
+from commlens.errors import GrammarError
+from commlens.hlo.shapes import ELEMENT_BITS, ELEMENT_TYPE_NUMBERS, UNBOUNDED, Shape, parse_shape, read_shape
 
 ARRAYS = st.builds(
     lambda kind, dims: Shape(kind, tuple(dims)),

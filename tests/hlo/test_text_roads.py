@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from commlens.hlo.discovery import discover
-from commlens.hlo.text import read_modules
-from commlens.hlo.text import index as index_module
-from commlens.hlo.text.scanner import Scanner
 from hypothesis import given
 from hypothesis import strategies as st
+
+from commlens.hlo.discovery import discover
+from commlens.hlo.text import index as index_module
+from commlens.hlo.text import read_modules
+from commlens.hlo.text.scanner import Scanner
 from twins_hlo import communicating
 
 if TYPE_CHECKING:
