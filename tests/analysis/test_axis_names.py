@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
+import strategies
 from commlens.analysis.axis_names import axes_key, axes_of_pairs
 from commlens.topology import AxisRef, Mesh, SourceTargetPairs
 
@@ -72,6 +72,13 @@ def test_without_a_mesh_of_the_module_nothing_is_named() -> None:
 
 def test_keys_sort_in_mesh_order() -> None:
     """Axes by their place in the mesh, then none, then unknown."""
-    lists = [None, [], [AxisRef("model")], [AxisRef("data"), AxisRef("model")], [AxisRef("data", 1, 2)], [AxisRef("data")]]
+    lists = [
+        None,
+        [],
+        [AxisRef("model")],
+        [AxisRef("data"), AxisRef("model")],
+        [AxisRef("data", 1, 2)],
+        [AxisRef("data")],
+    ]
     keys = sorted(axes_key(refs, MESH) for refs in lists)
     assert [key.text for key in keys] == ["data", "data,model", "data:(1)2", "model", "none", "?"]

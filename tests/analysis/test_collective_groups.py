@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-import strategies
-import twins_participants
 from hypothesis import given
 from hypothesis import strategies as st
 
+import strategies
+import twins_participants
 from commlens.analysis import groups_from_sharding, groups_over
 from commlens.errors import CommlensError, GrammarError
 from commlens.topology import parse_replica_groups
@@ -23,7 +23,7 @@ def test_groups_over_axes_are_those_of_the_mesh(groups: strategies.MeshAxesRepli
 
 
 def test_the_order_of_axes_is_the_order_in_a_group() -> None:
-    """a then b, and b then a, list the same devices in another order."""
+    """A then b, and b then a, list the same devices in another order."""
     mesh = {"a": 2, "b": 2}
     assert groups_over(mesh, "a,b").groups == [[0, 1, 2, 3]]
     assert groups_over(mesh, "b,a").groups == [[0, 2, 1, 3]]
@@ -79,7 +79,9 @@ def test_a_mesh_names_the_axes_of_a_sharding() -> None:
     assert (answer.axes, answer.mesh_axes) == (["x"], "mesh['x'=4,'y'=2] {'x'}")
 
 
-@pytest.mark.parametrize("sharding", ["{replicated}", "{maximal device=0}", "{manual}", "{{replicated}, {devices=[2]<=[2]}}"])
+@pytest.mark.parametrize(
+    "sharding", ["{replicated}", "{maximal device=0}", "{manual}", "{{replicated}, {devices=[2]<=[2]}}"]
+)
 def test_a_sharding_that_cuts_nothing_has_no_groups(sharding: str) -> None:
     """Only tiled shardings have dimensions to communicate along."""
     with pytest.raises(CommlensError, match="expected a tiled sharding"):

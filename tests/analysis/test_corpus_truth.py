@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-import twins_participants
 
+import twins_participants
 from commlens.analysis import report
 from commlens.hlo import load
 from commlens.topology import Mesh, MeshAxesReplicaGroupList
@@ -162,7 +162,9 @@ def test_branches_are_said(corpus_file: Path) -> None:
 @pytest.mark.corpus(*PROGRAMS)
 def test_tags_reach_the_rows(corpus_file: Path) -> None:
     """Every collective_type that the program sets is on a row with these groups, as often as it is set."""
-    stated = Counter((kind, entry["collective_type"]) for kind, entry in expected(corpus_file) if "collective_type" in entry)
+    stated = Counter(
+        (kind, entry["collective_type"]) for kind, entry in expected(corpus_file) if "collective_type" in entry
+    )
     found = Counter((kind_of(row), row.collective_type) for row in report_of_file(corpus_file).collectives)
     assert stated <= found
 

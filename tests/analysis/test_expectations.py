@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from commlens.analysis import ExpectationError, expect
 from commlens.errors import CommlensError, GrammarError
-from commlens.hlo import load
+from commlens.hlo import Unread, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from commlens.analysis import Report
 
-GATHER = "{} = f32[64] all-gather(p), channel_id=1, replica_groups=[2,4]<=[8], dimensions={{0}}, use_global_device_ids=true"
+GATHER = (
+    "{} = f32[64] all-gather(p), channel_id=1, replica_groups=[2,4]<=[8], dimensions={{0}}, use_global_device_ids=true"
+)
 REDUCE = "{} = f32[16] all-reduce(p), channel_id=1, replica_groups={}, use_global_device_ids=true, to_apply=add"
 LINES = (
     GATHER.format("g1"),
@@ -45,21 +48,26 @@ def test_claims_that_hold_chain(report_of: Callable[..., Report]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "words"),
+    ("axes", "exactly", "at_least", "at_most", "words"),
     [
-        ({"exactly": 1}, "expected exactly 1 all-gather, found 2"),
-        ({"at_most": 1}, "expected at most 1 all-gather, found 2"),
-        ({"at_least": 3}, "expected at least 3 all-gather, found 2"),
-        ({"at_least": 3, "at_most": 4, "axes": "model"}, "at least 3 and at most 4 all-gather along model, found 2"),
+        (None, 1, None, None, "expected exactly 1 all-gather, found 2"),
+        (None, None, None, 1, "expected at most 1 all-gather, found 2"),
+        (None, None, 3, None, "expected at least 3 all-gather, found 2"),
+        ("model", None, 3, 4, "expected at least 3 and at most 4 all-gather along model, found 2"),
     ],
 )
 def test_a_claim_that_does_not_hold_lists_the_rows(
-    report_of: Callable[..., Report], claim: dict[str, object], words: str
+    report_of: Callable[..., Report],
+    axes: str | None,
+    exactly: int | None,
+    at_least: int | None,
+    at_most: int | None,
+    words: str,
 ) -> None:
     """The message says what was expected, what was found, and where it stands; test runners see a failure."""
     report = report_of(*LINES, header="num_partitions=8", mesh=DATA_MODEL)
     with pytest.raises(AssertionError) as caught:
-        expect(report).count("all-gather", **claim)
+        expect(report).count("all-gather", exactly, axes=axes, at_least=at_least, at_most=at_most)
     assert isinstance(caught.value, ExpectationError)
     assert words in str(caught.value)
     assert "g1 (line 13) in e: f32[64], axes model, runs 1 x" in str(caught.value)
@@ -86,6 +94,13 @@ def test_what_could_not_be_read_may_be_anything(report_of: Callable[..., Report]
     expectation = expect(report).count("all-gather", at_most=2).none("all-reduce")
     with pytest.raises(ExpectationError, match="found 1\n.*\nand 1 that could not be read"):
         expectation.count("all-gather", 1)
+
+
+def test_what_has_no_known_opcode_may_be_of_any(report_of: Callable[..., Report]) -> None:
+    """An item of which not even the opcode could be read counts against every claim that nothing is there."""
+    report = replace(report_of(), unread=(Unread("7", "x = f32[", "the text is cut"),))
+    with pytest.raises(ExpectationError, match="found 0\nand 1 that could not be read\n  7: x = f32"):
+        expect(report).none("all-to-all")
 
 
 def test_transfers_to_the_host_run_along_no_axis(report_of: Callable[..., Report]) -> None:

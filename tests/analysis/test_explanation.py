@@ -4,11 +4,11 @@ import json
 import tracemalloc
 
 import pytest
-import strategies
-import twins_participants
 from hypothesis import given
 from hypothesis import strategies as st
 
+import strategies
+import twins_participants
 from commlens.analysis import Explanation, Unfolding, explain
 from commlens.analysis.explanation import is_partition
 from commlens.errors import CommlensError, GrammarError
@@ -56,9 +56,7 @@ def test_a_partition_holds_every_device_once(groups: list[list[int]], devices: i
 
 
 @given(strategies.mesh_groups(), st.none() | st.integers(1, 30))
-def test_axes_of_a_mesh_partition_its_devices(
-    groups: strategies.MeshAxesReplicaGroupList, devices: int | None
-) -> None:
+def test_axes_of_a_mesh_partition_its_devices(groups: strategies.MeshAxesReplicaGroupList, devices: int | None) -> None:
     """Compact spellings partition exactly the devices that they count through."""
     assert is_partition(groups, devices) == is_partition(groups.to_list(), devices)
     iota = groups.to_iota()

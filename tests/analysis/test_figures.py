@@ -43,7 +43,9 @@ def test_bytes_are_summed_leaf_by_leaf_rounded_up(leaves: list[tuple[tuple[str, 
 
 def test_tokens_count_nothing_on_both_sides() -> None:
     """An operand that only orders things is left out, and so is the result that belongs to it."""
-    gather = signature("all-gather", ["bf16[8,8]", "bf16[]"], ["bf16[64,8]", "bf16[]"], IotaReplicaGroupList(1, 8), (1,))
+    gather = signature(
+        "all-gather", ["bf16[8,8]", "bf16[]"], ["bf16[64,8]", "bf16[]"], IotaReplicaGroupList(1, 8), (1,)
+    )
     assert payload_bytes(gather) == (128, 1024)
     assert SURVEY.figures_of(gather).wire_bytes_per_device == 896
 
@@ -80,6 +82,45 @@ def test_figures_are_made_once_per_signature() -> None:
     assert survey.figures_of(first).participation is survey.figures_of(second).participation
 
 
+def test_shared_groups_are_named_by_the_flags_of_each_signature() -> None:
+    """One list object under other flags joins other devices."""
+    groups = IotaReplicaGroupList(2, 1)
+    survey = Survey(Counts(2, 4), MESH)
+    flags = ((False, None), (True, None), (True, False), (True, True))
+    found = [
+        survey.figures_of(
+            Signature(
+                "all-reduce",
+                is_async=False,
+                operand_shapes=(),
+                result_shapes=(),
+                groups=groups,
+                has_channel=channel,
+                use_global_device_ids=flag,
+            )
+        )
+        for channel, flag in flags
+    ]
+    assert [str(figures.mode) for figures in found] == [
+        "kCrossReplica",
+        "kCrossPartition",
+        "kCrossReplicaAndPartition",
+        "kFlattenedID",
+    ]
+    assert [figures.participants() for figures in found] == [
+        [[0], [1], [2], [3], [4], [5], [6], [7]],
+        [[0], [4], [1], [5]],
+        [[0, 1, 2, 3], [4, 5, 6, 7]],
+        [[0], [1]],
+    ]
+
+
+def test_what_a_ragged_exchange_moves_depends_on_data() -> None:
+    """ragged-all-to-all has a payload, but nobody can tell what a device receives."""
+    figures = SURVEY.figures_of(signature("ragged-all-to-all", ["f32[8]"], ["f32[8]"], IotaReplicaGroupList(2, 4)))
+    assert (figures.operand_bytes, figures.wire_bytes_per_device) == (32, None)
+
+
 def test_axes_are_named_on_the_mesh_of_the_module() -> None:
     """Any spelling is named on the module's mesh, a mesh of its own notwithstanding."""
     lists = (
@@ -102,7 +143,8 @@ def test_without_a_mesh_a_row_is_named_on_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "groups", [[[0, 1]], [[0, 1], [2, 3, 4, 5, 6, 7]], [[0, 3], [1, 2], [4, 7], [5, 6]], [[0, 8], [1, 9], [2, 10], [3, 11]]]
+    "groups",
+    [[[0, 1]], [[0, 1], [2, 3, 4, 5, 6, 7]], [[0, 3], [1, 2], [4, 7], [5, 6]], [[0, 8], [1, 9], [2, 10], [3, 11]]],
 )
 def test_groups_that_fit_no_axes_have_none(groups: list[list[int]]) -> None:
     """Partial, uneven, irregular, outside the mesh: axes are unknown."""

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from commlens.analysis import Report
 
-REDUCE = "{name} = f32[16] all-reduce(p), channel_id=1, replica_groups={groups}, use_global_device_ids=true, to_apply=add"
+REDUCE = (
+    "{name} = f32[16] all-reduce(p), channel_id=1, replica_groups={groups}, use_global_device_ids=true, to_apply=add"
+)
 
 LOOP = """
 body {
@@ -73,6 +75,19 @@ def test_a_loop_of_unknown_length_is_unknown_and_not_one(report_of: Callable[...
     assert (row.trip_count, total.count, total.executions, total.operand_bytes, total.unknown) == (None, 1, 0, 0, 1)
 
 
+def test_each_computation_has_its_own_trip_count(report_of: Callable[..., Report]) -> None:
+    """Rows of a loop body and of the entry stand side by side with their own counts."""
+    result = report_of(
+        "i = s32[] constant(0)",
+        "t = (s32[], f32[16]) tuple(i, p)",
+        'w = (s32[], f32[16]) while(t), condition=cond, body=body, backend_config={"known_trip_count":{"n":"5"}}',
+        reduce("after", "[2,4]<=[8]"),
+        before=LOOP,
+    )
+    assert [(row.computation, row.trip_count) for row in result.collectives] == [("body", 5), ("e", 1)]
+    assert result.totals.by_opcode["all-reduce"].executions == 6
+
+
 def test_a_branch_names_its_conditional(report_of: Callable[..., Report]) -> None:
     """A collective in a branch counts as if always taken, and its row names the conditional."""
     branch = "{name} {{\n  p = f32[16] parameter(0)\n  ROOT r = f32[16] {operation}\n}}\n"
@@ -117,7 +132,9 @@ def test_all_spellings_get_the_same_axes(report_of: Callable[..., Report]) -> No
 
 def test_meshes_that_contradict_each_other_name_their_own_rows(report_of: Callable[..., Report]) -> None:
     """No mesh of the module: each row is named on its own, and totals count all of them as unknown."""
-    result = report_of(reduce("m", "mesh['a'=2,'b'=4] {'a'}"), reduce("n", "mesh['c'=8] {'c'}"), header="num_partitions=8")
+    result = report_of(
+        reduce("m", "mesh['a'=2,'b'=4] {'a'}"), reduce("n", "mesh['c'=8] {'c'}"), header="num_partitions=8"
+    )
     assert [(row.axes, row.mesh) for row in result.collectives] == [
         (["a"], Mesh({"a": 2, "b": 4})),
         (["c"], Mesh({"c": 8})),
@@ -158,9 +175,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_read(report_of: Callable[..
     assert [row.name for row in result.collectives] == ["good"]
     (item,) = result.unread
     written = result.as_dict()["unread"]
-    assert written == [
-        {"where": item.where, "text": item.text, "why": item.why, "name": "bad", "opcode": "all-reduce"}
-    ]
+    assert written == [{"where": item.where, "text": item.text, "why": item.why, "name": "bad", "opcode": "all-reduce"}]
 
 
 def test_the_json_form_has_the_documented_keys(report_of: Callable[..., Report]) -> None:

@@ -4,9 +4,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-import strategies
 from hypothesis import given
 
+import strategies
 from commlens.analysis.meshes import as_mesh, mesh_as_json, mesh_from_json, module_mesh, read_mesh
 from commlens.errors import CommlensError, GrammarError, InputError
 from commlens.topology import CollectiveDeviceList, Mesh, MeshAxesReplicaGroupList
@@ -45,6 +45,12 @@ def test_json_gives_the_mesh_back(mesh: Mesh) -> None:
     """What is written is read back as the same mesh, in whatever order its devices are."""
     again = mesh_from_json(json.dumps(mesh_as_json(mesh)), path="m")
     assert (again.axes, strategies.order_of(again)) == (mesh.axes, strategies.order_of(mesh))
+
+
+def test_device_ids_may_be_nested() -> None:
+    """Ids nested like the axes are read row-major."""
+    nested = {"axes": {"a": 2, "b": 3}, "device_ids": [[5, 4, 3], [2, 1, 0]]}
+    assert mesh_from_json(json.dumps(nested), path="m") == Mesh({"a": 2, "b": 3}, [5, 4, 3, 2, 1, 0])
 
 
 def test_a_huge_transposed_mesh_is_written_without_its_ids() -> None:

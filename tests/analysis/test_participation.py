@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import strategies
-import twins_participants
 from hypothesis import given
 from hypothesis import strategies as st
 
+import strategies
+import twins_participants
 from commlens.analysis.participation import AS_WRITTEN, Counts, groups_participation, participation_of
 from commlens.hlo import Signature
 from commlens.topology import CollectiveDeviceList, CollectiveOpGroupMode, IotaReplicaGroupList, SourceTargetPairs

@@ -232,9 +232,8 @@ def test_b30_strided_groups_of_an_all_to_all(report_of: Callable[..., Report]) -
         "a = f32[2] all-to-all(x), channel_id=1, replica_groups={{0,2},{1,3}}, dimensions={0}",
         header="num_partitions=4",
     ).collectives
-    assert (row.group_mode, row.participants, row.wire_bytes_per_device) == ("kCrossPartition", [[0, 2], [1, 3]], 4)
+    groups = [[0, 2], [1, 3]]
+    assert (row.group_mode, row.participants, row.wire_bytes_per_device) == ("kCrossPartition", groups, 4)
     held = {device: [2 * device, 2 * device + 1] for device in range(4)}
-    received = {
-        device: [held[peer][rank] for peer in group] for group in row.participants for rank, device in enumerate(group)
-    }
+    received = {device: [held[peer][rank] for peer in group] for group in groups for rank, device in enumerate(group)}
     assert received == {0: [0, 4], 2: [1, 5], 1: [2, 6], 3: [3, 7]}

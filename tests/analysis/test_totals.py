@@ -25,20 +25,67 @@ class Place(Site):
 
     __slots__ = ("channel_id", "signature")
 
-    name = computation_name = "e"
-    line = op_name = source = None
-
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.channel_id = None
 
+    @property
+    def name(self) -> str:
+        """A name."""
+        return "x"
 
-def collective(opcode: str, shape: str, groups: list[list[int]] | IotaReplicaGroupList | None, **more: object) -> Figures:
-    """Figures of a collective whose operand and result have one shape."""
+    @property
+    def computation_name(self) -> str:
+        """A name."""
+        return "e"
+
+    @property
+    def line(self) -> int | None:
+        """No line."""
+        return None
+
+    @property
+    def op_name(self) -> str | None:
+        """No metadata."""
+        return None
+
+    @property
+    def source(self) -> str | None:
+        """No metadata."""
+        return None
+
+
+def collective(opcode: str, shape: str, groups: list[list[int]] | IotaReplicaGroupList) -> Figures:
+    """Figures of a collective of flattened ids whose operand and result have one shape."""
     shapes = (parse_shape(shape),)
     listed = CollectiveDeviceList(groups) if isinstance(groups, list) else groups
-    fields = {"has_channel": True, "use_global_device_ids": True, "groups": listed} | more
-    return SURVEY.figures_of(Signature(opcode, is_async=False, operand_shapes=shapes, result_shapes=shapes, **fields))
+    return SURVEY.figures_of(
+        Signature(
+            opcode,
+            is_async=False,
+            operand_shapes=shapes,
+            result_shapes=shapes,
+            groups=listed,
+            has_channel=True,
+            use_global_device_ids=True,
+        )
+    )
+
+
+def point_to_point(opcode: str, pairs: SourceTargetPairs | None = None, *, host: bool | None = None) -> Figures:
+    """Figures of something between two ends."""
+    shapes = (parse_shape("f32[8]"),)
+    return SURVEY.figures_of(
+        Signature(
+            opcode,
+            is_async=False,
+            operand_shapes=shapes,
+            result_shapes=shapes,
+            pairs=pairs,
+            has_channel=True,
+            is_host_transfer=host,
+        )
+    )
 
 
 KINDS = [
@@ -48,13 +95,13 @@ KINDS = [
     collective("all-gather", "f32[?]", IotaReplicaGroupList(1, 8)),
     collective("ragged-all-to-all", "f32[8]", IotaReplicaGroupList(1, 8)),
     collective("all-to-all", "f32[7]", IotaReplicaGroupList(8, 1)),
-    collective("collective-permute", "f32[8]", None, pairs=SourceTargetPairs([(0, 4)]), use_global_device_ids=None),
-    collective("send", "f32[8]", None, is_host_transfer=True, use_global_device_ids=None),
+    point_to_point("collective-permute", SourceTargetPairs([(0, 4)])),
+    point_to_point("send", host=True),
 ]
 
 
-def slow_sum(rows: Sequence[tuple[Figures, int | None]]) -> dict[str, object]:
-    """Add rows one by one."""
+def slow_sum(rows: Sequence[tuple[Figures, int | None]]) -> object:
+    """Add rows one by one; what equals the sum up to rounding."""
     total: dict[str, float] = dict.fromkeys(
         ("count", "executions", "operand_bytes", "result_bytes", "wire_bytes_per_device", "unknown"), 0
     )

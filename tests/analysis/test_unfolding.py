@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-import strategies
-import twins
 from hypothesis import given
 
+import strategies
+import twins
 from commlens.analysis.unfolding import Unfolding
 from commlens.errors import CommlensError
 from commlens.topology import IotaReplicaGroupList

@@ -116,6 +116,16 @@ def test_csv_has_a_row_for_every_collective(run: Run) -> None:
     assert (last["axes"], last["num_devices_per_group"], last["via"]) == ("", "", "")
 
 
+def test_csv_tells_no_axes_from_unknown_axes(run: Run, tmp_path: Path) -> None:
+    """Groups of one device run along no axis, which is not the same as an empty cell."""
+    file = tmp_path / "m.hlo"
+    file.write_text(tiny(groups="{{0},{1}}"))
+    for options, axes in ((("--mesh", "a=2"), "none"), ((), "")):
+        text = run("report", str(file), "--format", "csv", *options).out
+        (row,) = csv.DictReader(io.StringIO(text, newline=""))
+        assert row["axes"] == axes
+
+
 def test_full_lists_every_id(run: Run, tmp_path: Path) -> None:
     """Ids above 4096 are left out unless --full asks for them."""
     file = tmp_path / "m.hlo"
@@ -223,11 +233,12 @@ def test_keep_going_reports_the_others(run: Run, tmp_path: Path) -> None:
     assert error.startswith(f"commlens: error: {bad}: ")
 
 
-def test_keep_going_without_any_module(run: Run, tmp_path: Path) -> None:
-    """Where no file holds a module there is nothing to report."""
+@pytest.mark.parametrize("form", ["table", "json", "csv", "markdown"])
+def test_keep_going_without_any_module(run: Run, tmp_path: Path, form: str) -> None:
+    """Where no file holds a module there is nothing to report, not even an empty answer."""
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"")
-    outcome = run("report", str(tmp_path / "a"), str(tmp_path / "b"), "--keep-going")
+    outcome = run("report", str(tmp_path / "a"), str(tmp_path / "b"), "--keep-going", "--format", form)
     assert (outcome.code, outcome.out, outcome.err.count("commlens: error: ")) == (2, "", 2)
 
 

@@ -126,6 +126,7 @@ def test_too_many_ids_without_an_iota_form_are_refused() -> None:
         (Mode.CROSS_REPLICA, [[0, 2]], "replica ids in 0..1 in mode kCrossReplica, found 2"),
         (Mode.CROSS_REPLICA_AND_PARTITION, [[-1]], "replica ids in 0..1 .*, found -1"),
         (Mode.CROSS_PARTITION, [[0, 1], [2, 3, 4]], "partition ids in 0..3 in mode kCrossPartition, found 4"),
+        (Mode.CROSS_REPLICA, IotaReplicaGroupList(2, 4), "replica ids in 0..1 .*, found 7"),
         (Mode.CROSS_PARTITION, IotaReplicaGroupList(2, 4), "partition ids in 0..3 .*, found 7"),
     ],
 )
@@ -191,5 +192,6 @@ def test_pairs_keep_their_type_and_order() -> None:
     """Spread pairs are pairs, in blocks of the written order."""
     pairs = SourceTargetPairs([(1, 0), (0, 1)])
     assert str(participant_pairs("cross_partition", pairs, 2, 2)) == "{{1,0},{0,1},{3,2},{2,3}}"
+    assert str(participant_pairs("cross_replica", pairs, 2, 2)) == "{{2,0},{0,2},{3,1},{1,3}}"
     with pytest.raises(ValueError, match=r"partition ids in 0\.\.1"):
         participant_pairs("cross_partition", [(0, 2)], 4, 2)

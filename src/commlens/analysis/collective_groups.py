@@ -93,7 +93,7 @@ def groups_from_sharding(
     if read.kind != "tiled" or read.tile is None:
         msg = f"expected a tiled sharding such as {{devices=[4,2]<=[8]}}, found {read}, which cuts no dimension"
         raise CommlensError(msg)
-    groups = all_reduce_groups_along_sharding_dims(read.tile, sorted(dims))
+    groups = all_reduce_groups_along_sharding_dims(read.tile, dims)
     return _answer(groups, None if mesh is None else as_mesh(mesh), channel_id, devices, full=full)
 
 

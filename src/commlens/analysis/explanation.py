@@ -207,7 +207,11 @@ def is_partition(groups: DeviceList, devices: int | None = None) -> bool:
         return devices in (None, groups.num_devices) and groups.group_of(0) is not None
     ids = groups.flattened_replica_groups()
     number = ids.size if devices is None else devices
-    return ids.size == number and bool(groups.group_sizes().all()) and bool(np.array_equal(np.sort(ids), np.arange(number)))
+    return (
+        ids.size == number
+        and bool(groups.group_sizes().all())
+        and bool(np.array_equal(np.sort(ids), np.arange(number)))
+    )
 
 
 def meaning_of(groups: DeviceList) -> str:

@@ -233,7 +233,7 @@ class Row:
         """
         if key not in ROW_KEYS:
             raise KeyError(key)
-        return self.is_async if key == "async" else getattr(self, key)
+        return getattr(self, key)
 
     def __getattr__(self, name: str) -> object:
         """Return the value of the one key that Python's grammar keeps from being an attribute."""
