@@ -16,10 +16,10 @@ FAR = 1 << 32
 """Ids as XLA writes them need more than 32 bits."""
 
 
-def shape(*dimensions: int, element_type: int = schema.F32) -> schema.ShapeProto:
+def shape(*dimensions: int, element_type: schema.PrimitiveType = schema.F32) -> schema.ShapeProto:
     """Return an array shape."""
     return schema.ShapeProto(
-        element_type=schema.PrimitiveType.ValueType(element_type),
+        element_type=element_type,
         dimensions=dimensions,
         is_dynamic_dimension=[False] * len(dimensions),
     )
@@ -40,9 +40,7 @@ def attributes(values: Mapping[str, str]) -> schema.FrontendAttributes:
 
 def device_list(*groups: Sequence[int]) -> schema.CollectiveDeviceListProto:
     """Return groups as field 87 holds them."""
-    return schema.CollectiveDeviceListProto(
-        replica_groups=[schema.ReplicaGroup(replica_ids=group) for group in groups]
-    )
+    return schema.CollectiveDeviceListProto(replica_groups=[schema.ReplicaGroup(replica_ids=group) for group in groups])
 
 
 def instruction(

@@ -26,11 +26,11 @@ def iota(reshape: Sequence[int], perm: Sequence[int]) -> list[int]:
     return values
 
 
-def digits(parts: Sequence[tuple[int, int]]) -> list[int]:
+def digits(spelt: Sequence[tuple[int, int]]) -> list[int]:
     """Count through ``(stride, size)`` digits, the last one fastest."""
     return [
-        sum(stride * step for (stride, _), step in zip(parts, steps, strict=True))
-        for steps in product(*(range(size) for _, size in parts))
+        sum(stride * step for (stride, _), step in zip(spelt, steps, strict=True))
+        for steps in product(*(range(size) for _, size in spelt))
     ]
 
 
@@ -83,18 +83,19 @@ def all_axes(sizes: tuple[int, ...]) -> dict[tuple[tuple[int, ...], ...], tuple[
     Lists with an axis of size 1, or with neighbours that could be one sub-axis, are spellings of others and left out.
     """
     found: dict[tuple[tuple[int, ...], ...], tuple[Ref, ...]] = {}
-    parts = list(_parts(sizes))
+    each = list(parts(sizes))
     tried: list[tuple[Ref, ...]] = [()]
     while tried:
         refs = tried.pop()
-        tiling = _tile(digits([(_unit(sizes, ref), ref[2]) for ref in refs]), prod(sizes))
+        tiling = tile(sizes, refs)
         if tiling is not None:
             found[tiling] = refs
-            tried += [(*refs, ref) for ref in parts if not refs or not _continues(refs[-1], ref)]
+            tried += [(*refs, ref) for ref in each if not refs or not _continues(refs[-1], ref)]
     return found
 
 
-def _parts(sizes: Sequence[int]) -> Iterator[Ref]:
+def parts(sizes: Sequence[int]) -> Iterator[Ref]:
+    """Every axis and sub-axis of a mesh."""
     for axis, whole in enumerate(sizes):
         for pre_size, size in product(range(1, whole + 1), range(2, whole + 1)):
             if whole % (pre_size * size) == 0:
@@ -110,15 +111,16 @@ def _continues(outer: Ref, inner: Ref) -> bool:
     return outer[0] == inner[0] and outer[1] * outer[2] == inner[1]
 
 
-def _tile(offsets: Sequence[int], number: int) -> tuple[tuple[int, ...], ...] | None:
-    """Cover ``0..number-1`` by translates: the least one that is free must begin the next."""
-    free = set(range(number))
+def tile(sizes: Sequence[int], refs: Sequence[Ref]) -> tuple[tuple[int, ...], ...] | None:
+    """Cover all positions by translates of the listed axes: the least one that is free must begin the next."""
+    offsets = digits([(_unit(sizes, ref), ref[2]) for ref in refs])
+    free = set(range(prod(sizes)))
     tiles: list[tuple[int, ...]] = []
     while free:
         start = min(free)
-        tile = tuple(start + offset for offset in offsets)
-        if not free.issuperset(tile) or len(set(tile)) != len(tile):
+        translate = tuple(start + offset for offset in offsets)
+        if not free.issuperset(translate) or len(set(translate)) != len(translate):
             return None
-        free -= set(tile)
-        tiles.append(tile)
+        free -= set(translate)
+        tiles.append(translate)
     return tuple(tiles)

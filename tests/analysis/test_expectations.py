@@ -127,6 +127,18 @@ def test_questions_that_make_no_sense_are_refused(report_of: Callable[..., Repor
         expectation.count("all-gather")
 
 
+def test_a_compiled_program_is_taken_by_its_text() -> None:
+    """Whatever prints its HLO is taken; what does not is refused."""
+
+    class Compiled:
+        def as_text(self) -> str:
+            return "HloModule m\nENTRY e {\n  p = f32[4] parameter(0)\n  g = f32[8] all-gather(p), dimensions={0}\n}\n"
+
+    expect(Compiled()).count("all-gather", 1)
+    with pytest.raises(CommlensError, match="found int"):
+        expect(3)
+
+
 def test_a_module_is_taken_with_its_mesh_and_a_report_as_it_is(report_of: Callable[..., Report]) -> None:
     """A module is reported first; a report has its mesh already."""
     module = load("HloModule m\nENTRY e {\n  p = f32[] parameter(0)\n}\n")

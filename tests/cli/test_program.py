@@ -26,9 +26,7 @@ STEP = "data/train_step.hlo"
 
 def python(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a script in a fresh interpreter."""
-    return subprocess.run(
-        [sys.executable, "-c", script, *arguments], cwd=HERE, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_help_lists_the_commands_that_exist(run: Run) -> None:
@@ -65,7 +63,7 @@ def test_a_piped_report_of_text_needs_no_terminal_library() -> None:
         "import sys\nfrom commlens.cli import main\nmain(sys.argv[1:])\n"
         "sys.exit(str({'rich', 'google'} & {name.partition('.')[0] for name in sys.modules}))"
     )
-    assert python(script, "report", STEP).stderr.splitlines()[-1] == "set()"
+    assert python(script, "report", f"{HERE}/{STEP}").stderr.splitlines()[-1] == "set()"
 
 
 def test_version(run: Run) -> None:
@@ -154,8 +152,7 @@ def test_a_reader_that_goes_away_is_no_fault() -> None:
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "commlens", "report", STEP, "--format", "json"],
-            cwd=HERE,
+            [sys.executable, "-m", "commlens", "report", f"{HERE}/{STEP}", "--format", "json"],
             stdout=writing,
             stderr=subprocess.PIPE,
             text=True,

@@ -278,6 +278,11 @@ def test_output_into_a_file(run: Run, tmp_path: Path, form: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_dash_is_standard_output(run: Run) -> None:
+    """``-o -`` writes where no -o would."""
+    assert run("report", STEP, "-o", "-").out == run("report", STEP).out
+
+
 def test_a_failed_run_leaves_the_old_file(run: Run, tmp_path: Path) -> None:
     """A run that fails does not touch the output of an older one."""
     file = tmp_path / "out"

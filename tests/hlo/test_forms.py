@@ -358,3 +358,17 @@ def test_loose_lines_are_read() -> None:
 def test_text_without_instructions_is_no_module(text: str) -> None:
     """Prose, code and rubbish hold no module, and reading them ends."""
     assert all(not discover(found).sites for found in read_modules(text.encode()))
+
+
+def test_108_without_stack_frame_tables_there_is_no_source() -> None:
+    """A frame id that leads nowhere is no source, and no fault."""
+    found = discover(module("  x = f32[8]{0} all-reduce(a), to_apply=plus, metadata={op_name=\"f\" stack_frame_id=3}"))
+    assert [(site.op_name, site.source) for site in found.sites] == [("f", None)]
+
+
+def test_bodies_without_instructions_are_empty() -> None:
+    """A pair of braces that looks like a computation may hold nothing."""
+    (found,) = read_modules(b"HloModule m\nENTRY e {\n   something else\n}\n")
+    assert [computation.instructions for computation in found.computations] == [()]
+    assert discover(found).sites == ()
+    assert read_modules(b"HloModule m\ne {\n   something else\n}\n") == []

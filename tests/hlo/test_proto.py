@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import cast
 
 import pytest
+
 from commlens.hlo import Instruction, InstructionSite, Module, Site, UnreadableError, discover, load
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from proto_modules import (
@@ -129,7 +131,7 @@ def test_shapes_of_every_kind() -> None:
     ("result", "why"),
     [
         (schema.ShapeProto(dimensions=[4]), "without"),
-        (schema.ShapeProto(element_type=schema.PrimitiveType.ValueType(99)), "99"),
+        (schema.ShapeProto(element_type=cast("schema.PrimitiveType", 99)), "99"),
         (schema.ShapeProto(element_type=schema.F32, dimensions=[-4]), "-4"),
         (schema.ShapeProto(element_type=schema.F32, dimensions=[-1]), "-1"),
     ],
@@ -191,7 +193,7 @@ def test_names_may_repeat() -> None:
     assert in_row_order(loaded) == ["x2", "x2"]
     found = loaded.instruction("x2")
     assert found.computation is loaded.entry
-    assert found == loaded.entry.instructions[1]
+    assert found == found.computation.instructions[1]
 
 
 def test_computations_with_one_id_are_a_fault_of_the_structure() -> None:
@@ -249,7 +251,9 @@ def test_an_opcode_of_the_future_is_looked_at() -> None:
     """What we do not know may call a computation in which something communicates."""
     outer = instruction("repeat-thrice", 5, [1])
     outer.called_computation_ids.append(8)
-    inner = schema.HloComputationProto(name=b"inner", id=8, root_id=FAR + 2, instructions=[*entry(all_reduce()).instructions])
+    inner = schema.HloComputationProto(
+        name=b"inner", id=8, root_id=FAR + 2, instructions=[*entry(all_reduce()).instructions]
+    )
     loaded = read(module_of(reducer(), inner, entry(outer)))
     (call,) = loaded.callers({"inner"})
     assert (call.caller.name, call.role, call.callee) == ("x5", "apply", "inner")
@@ -400,7 +404,9 @@ def test_sources_go_through_the_stack_frame_tables() -> None:
     message = module(*found, direct)
     location, frame_of = schema.StackFrameIndexProto.FileLocation, schema.StackFrameIndexProto.StackFrame
     message.stack_frame_index.file_names.append(b"t.py")
-    message.stack_frame_index.file_locations.extend([location(file_name_id=1, line=9), location(file_name_id=5, line=9)])
+    message.stack_frame_index.file_locations.extend(
+        [location(file_name_id=1, line=9), location(file_name_id=5, line=9)]
+    )
     message.stack_frame_index.stack_frames.extend(
         [frame_of(file_location_id=1), frame_of(file_location_id=2), frame_of(file_location_id=7)]
     )
@@ -453,7 +459,11 @@ def test_what_communicates_in_disguise_comes_as_an_instruction() -> None:
     done = [instruction(opcode, number, [1]) for number, opcode in enumerate(("all-gather-done", "send-done"), start=8)]
     loaded = read(module(loop, custom, matmul, gather, *others, *done))
     found = [item for _, items in loaded.communication() for item in items]
-    assert [(type(item) is InstructionSite, item.name) for item in found] == [(False, "x3"), (False, "x5"), (False, "x6")]
+    assert [(type(item) is InstructionSite, item.name) for item in found] == [
+        (False, "x3"),
+        (False, "x5"),
+        (False, "x6"),
+    ]
 
 
 def test_the_garbage_collector_is_left_as_it_was() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from google.protobuf import text_format
+from hypothesis import given
+from hypothesis import strategies as st
+
 from commlens.errors import InputError
 from commlens.hlo import discover, load, load_all
 from commlens.hlo.proto.containers import find_modules
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.wire import BYTES, VARINT, WireError
-from google.protobuf import text_format
-from hypothesis import given
-from hypothesis import strategies as st
 from proto_modules import all_reduce, containers, entry, module, module_of, reducer, tagged
 
 if TYPE_CHECKING:
@@ -90,7 +91,12 @@ def test_what_stands_beside_a_module_is_no_configuration(second: bytes, third: b
 def test_a_snapshot_may_hold_literals() -> None:
     """Arguments and results stand behind the module and are not looked at."""
     literal = schema.LiteralProto(preds=[True, False], s32s=[1, 2]).SerializeToString()
-    snapshot = containers()["HloSnapshot"] + tagged(2, BYTES, literal) * 2 + tagged(3, BYTES, literal) + tagged(4, BYTES, b"CUDA")
+    snapshot = (
+        containers()["HloSnapshot"]
+        + tagged(2, BYTES, literal) * 2
+        + tagged(3, BYTES, literal)
+        + tagged(4, BYTES, b"CUDA")
+    )
     assert load(snapshot).name == "hand_made"
 
 
@@ -130,7 +136,9 @@ def test_counts_come_from_options_then_configuration_then_device_assignment(
         tagged(1, BYTES, b"name only"),
         tagged(1, BYTES, tagged(1, BYTES, b"nothing in it")),
         schema.HloModuleProto(name=b"m", computations=[schema.HloComputationProto(name=b"c")]).SerializeToString(),
-        module_of(schema.HloComputationProto(instructions=[schema.HloInstructionProto(opcode=b"NOT one")])).SerializeToString(),
+        module_of(
+            schema.HloComputationProto(instructions=[schema.HloInstructionProto(opcode=b"NOT one")])
+        ).SerializeToString(),
     ],
 )
 def test_other_messages_are_no_modules(data: bytes) -> None:
@@ -229,7 +237,7 @@ def test_faults_of_a_text_form_have_their_place(change: tuple[str, str], why: st
 
 
 def test_the_place_of_a_fault_inside_a_nested_module_counts_from_the_start_of_the_file() -> None:
-    """protobuf counts from the start of the message it was given."""
+    """Protobuf counts from the start of the message it was given."""
     good = text_format.MessageToString(module_of(reducer(), entry()))
     bad = good.replace("root_id: ", "root_id: ?", 1)
     line = f"hlo_module {{\n{bad}".split("root_id: ?")[0].count("\n") + 1

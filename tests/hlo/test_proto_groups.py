@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from commlens.hlo import discover, load
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
@@ -123,7 +124,12 @@ def test_identity_device_ids_are_tolerated() -> None:
 def test_device_ids_beside_an_iota_transform_cannot_be_read() -> None:
     """A mesh has one order."""
     message = all_reduce()
-    given = {"axes": [["a", 2], ["b", 2]], "selected": [1], "device_ids": [3, 2, 1, 0], "iota_transform": [[2, 2], [1, 0]]}
+    given = {
+        "axes": [["a", 2], ["b", 2]],
+        "selected": [1],
+        "device_ids": [3, 2, 1, 0],
+        "iota_transform": [[2, 2], [1, 0]],
+    }
     message.mesh_axes_replica_group_list.CopyFrom(mesh_axes(given))
     with pytest.raises(UnreadableError, match="not both"):
         printed(message)

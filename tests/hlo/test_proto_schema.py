@@ -6,13 +6,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import commlens.hlo.proto.schema
 import pytest
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+from hypothesis import given
+from hypothesis import strategies as st
+
+import commlens.hlo.proto.schema
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.wire import BYTES, FIXED32, FIXED64, VARINT, WireError, read_fields
 from commlens.hlo.shapes import ELEMENT_TYPE_NUMBERS
-from hypothesis import given
-from hypothesis import strategies as st
 from proto_modules import all_reduce, module, tagged, varint
 
 if TYPE_CHECKING:
@@ -83,14 +85,16 @@ def test_the_generated_code_is_that_of_the_source() -> None:
     written = re.findall(r"^ *(?:repeated )?(?:[\w.]+|map<\w+, \w+>) (\w+) = (\d+);", SOURCE, re.MULTILINE)
     enums = [(value.name, str(value.number)) for value in schema.PrimitiveType.DESCRIPTOR.values]
     values = re.findall(r"^ +([A-Z]\w+) = (\d+);", SOURCE, re.MULTILINE)
-    generated = [(field.name, str(field.number)) for kind in KINDS.values() for field in _all_fields(kind.DESCRIPTOR)]
+    file = FileDescriptorProto()
+    schema.DESCRIPTOR.CopyToProto(file)
+    generated = [field for kind in file.message_type for field in _all_fields(kind)]
     assert sorted(generated) == sorted(written)
     assert values == enums
 
 
-def _all_fields(descriptor: object) -> list[object]:
-    nested = [each for each in descriptor.nested_types if not each.GetOptions().map_entry]  # type: ignore[attr-defined]
-    return [*descriptor.fields, *(field for each in nested for field in _all_fields(each))]  # type: ignore[attr-defined]
+def _all_fields(kind: DescriptorProto) -> list[tuple[str, str]]:
+    nested = [field for each in kind.nested_type if not each.options.map_entry for field in _all_fields(each)]
+    return [(field.name, str(field.number)) for field in kind.field] + nested
 
 
 def test_the_generated_code_is_of_the_oldest_generator() -> None:

@@ -185,6 +185,13 @@ def test_layouts_of_one_size_compare_by_meaning(data: st.DataObject) -> None:
     assert a.same_groups(b) == (a.groups() == b.groups())
 
 
+def test_uneven_groups_differ_by_their_cuts() -> None:
+    """The same ids cut elsewhere are other groups."""
+    one, other = CollectiveDeviceList([[0], [1, 2]]), CollectiveDeviceList([[0, 1], [2]])
+    assert not one.same_groups(other)
+    assert one != other
+
+
 @given(any_list)
 def test_conversion_to_iota_keeps_the_groups(groups: DeviceList) -> None:
     """An iota that is found has the same groups; every list of an iota's groups is recognised."""
@@ -333,8 +340,10 @@ def test_hostile_counts_allocate_nothing() -> None:
     assert mesh.group_of(5) == (5, 0)
     assert mesh.to_iota() == IotaReplicaGroupList(1 << 20, 1 << 20, (1 << 20, 1 << 20), (1, 0))
     assert mesh.same_groups(IotaReplicaGroupList(1 << 20, 1 << 20, (1 << 20, 1 << 20), (1, 0)))
-    odd = MeshAxesReplicaGroupList(Mesh({"a": 2, "b": 3 << 30}, ((2, 3 << 30), (1, 0))), ["a"])
-    assert not odd.same_groups(IotaReplicaGroupList(3 << 30, 2))
+    odd = MeshAxesReplicaGroupList(Mesh({"a": 2, "b": 3**20}, ((2, 3**20), (1, 0))), ["a"])
+    assert odd.layout() is None
+    assert odd.same_groups(odd)
+    assert not odd.same_groups(IotaReplicaGroupList(3**20, 2))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200_000

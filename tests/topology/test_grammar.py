@@ -36,7 +36,9 @@ READ_HERE = {
 VALUES = {"{{0,0}}", "{{0,1},{1,2}}", "{{0,1},{}}"}
 """What upstream reads unchecked and is a value here too; the rest of parse_unchecked is refused."""
 
-gaps = st.lists(st.sampled_from([" ", "\t", "\r\n", "/* {{ */", "/***/", "// 1,2 }\n"]), max_size=2).map("".join)
+gaps = st.lists(st.sampled_from([" ", "\t", "\r\n", "/* {{ */", "/***/", "// 1,2 }\n", "// {\r"]), max_size=2).map(
+    "".join
+)
 
 
 def group_texts(section: str) -> list[Any]:
@@ -182,6 +184,7 @@ def test_any_name_leads_back(one: str, other: str) -> None:
         pytest.param(r"mesh['\xz'=2] {}", 5, "C escapes", id="no-escape"),
         pytest.param("mesh['a'=2], device_ids=(1,0", 28, "'\\)' to end the list|end of the text", id="open-ids"),
         pytest.param("mesh['a'=2], device_ids=(1,,0) {}", 27, "expected a device id", id="no-id"),
+        pytest.param("mesh['a'=2](1,0) {'a'}", 11, "expected '{'", id="order-of-the-older-spelling"),
         pytest.param("@mesh<a=2] {a}", 9, "'>'", id="mixed-brackets"),
         pytest.param("@grid<a=2> {a}", 1, "'mesh'", id="unknown-sigil"),
         pytest.param("maximal_mesh[device_id=x] {}", 23, "a device id", id="maximal-without-id"),

@@ -121,6 +121,13 @@ def test_digits_of_positions_and_ids_lead_back(tile: IotaTileAssignment, stride:
     assert [tile.flat_value(position) for position in positions] == [stride * step for step in range(len(positions))]
 
 
+def test_sizes_of_1_move_freely() -> None:
+    """Moving sizes of 1 keeps an iota whose dimensions cannot be cut out of it."""
+    tile = IotaTileAssignment((2, 1, 3), (2, 3), (1, 0))
+    assert tile.transpose((1, 0, 2)) == tile.reshape((1, 2, 3))
+    assert tile.transpose((2, 1, 0)) is None
+
+
 def test_reshape_keeps_the_order() -> None:
     """Another shape of as many places has the same ids in row-major order; any other is refused."""
     tile = IotaTileAssignment((4, 2), (2, 4), (1, 0))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import twins
 from commlens.topology import AxisRef, IotaTileAssignment, Mesh
 from commlens.topology.digits import Digit
 from strategies import meshes, order_of
@@ -45,6 +46,15 @@ def test_coexistence(given_: dict[str, Any], expect: bool) -> None:
     a, b = ref_of(given_["a"]), ref_of(given_["b"])
     assert a.can_coexist(b) is expect
     assert b.can_coexist(a) is expect
+
+
+@pytest.mark.parametrize("size", [12, 18, 24, 30])
+def test_sub_axes_coexist_exactly_where_they_cut_the_axis(size: int) -> None:
+    """Of all pairs of sub-axes, those go together whose members, all combined, cut the axis into like groups."""
+    for a, b in product(twins.parts([size]), repeat=2):
+        if size not in (a[2], b[2]):
+            together = AxisRef("a", *a[1:]).can_coexist(AxisRef("a", *b[1:]))
+            assert together == (twins.tile([size], [a, b]) is not None)
 
 
 @pytest.mark.parametrize(("given_", "expect"), cases("axis_can_merge"))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from itertools import permutations
+from itertools import permutations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,7 @@ from commlens.topology.recognise import digits_of, iota_of
 from strategies import iota_groups, mesh_groups, meshes, order_of, tiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 def axes_by_trying(groups: DeviceList, mesh: Mesh) -> tuple[AxisRef, ...] | None:
@@ -84,6 +84,18 @@ def test_axes_of_iotas_are_those_found_by_trying(mesh: Mesh, data: st.DataObject
     """An iota list on a mesh of any order: the answer is that of trying all axes, also where there is none."""
     groups = data.draw(iota_groups(mesh.num_devices))
     assert axes_of(groups, mesh) == axes_by_trying(groups, mesh)
+
+
+@pytest.mark.parametrize("number", [8, 12])
+def test_axes_of_all_iotas_on_all_meshes(number: int) -> None:
+    """Every iota list on every mesh in every iota order: the answers are those of trying all axes."""
+    sizes = list(_factorings(number))
+    orders = {IotaTileAssignment((number,), each, perm) for each in sizes for perm in permutations(range(len(each)))}
+    for shape, order, tile in product(sizes, orders, orders):
+        mesh = Mesh([(f"x{axis}", size) for axis, size in enumerate(shape)], order)
+        for members in (each for each in range(1, number + 1) if number % each == 0):
+            groups = IotaReplicaGroupList.from_tile(tile.reshape((number // members, members)))
+            assert axes_of(groups, mesh) == axes_by_trying(groups, mesh)
 
 
 @given(meshes(), st.data())
@@ -207,6 +219,15 @@ def test_2_to_the_40_devices_cost_their_axes() -> None:
     assert peak < 200_000
 
 
+def test_a_mesh_names_its_own_axes_at_any_size() -> None:
+    """Also where its order of devices does not go with its axes, and the groups are no iota."""
+    mesh = Mesh({"a": 2, "b": 3**20}, ((2, 3**20), (1, 0)))
+    groups = MeshAxesReplicaGroupList(mesh, ["a"])
+    assert groups.layout() is None
+    assert axes_of(groups, mesh) == (AxisRef("a"),)
+    assert groups.to_mesh_axes(mesh) is groups
+
+
 def test_a_million_ids_cost_arrays() -> None:
     """Recognising written-out ids takes numpy arrays of them, no objects."""
     ids = IotaReplicaGroupList(1 << 17, 8, (8, 1 << 17), (1, 0)).to_array()
@@ -217,3 +238,13 @@ def test_a_million_ids_cost_arrays() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * ids.nbytes
+
+
+def _factorings(number: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write a number as a product, in order."""
+    if number == 1:
+        yield ()
+    for size in range(2, number + 1):
+        if number % size == 0:
+            for rest in _factorings(number // size):
+                yield (size, *rest)

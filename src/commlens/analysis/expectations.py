@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from commlens.analysis.axis_names import NO_AXES, UNKNOWN_AXES, axes_key
 from commlens.analysis.inventory import Report, report
 from commlens.analysis.totals import OPCODES
 from commlens.errors import CommlensError
+from commlens.hlo import Module, load
 from commlens.topology import AxisRef, parse_axes
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from commlens.analysis.meshes import MeshLike
     from commlens.analysis.row import Row
-    from commlens.hlo import Module, Unread
+    from commlens.hlo import Unread
 
 _MAX_LISTED = 20
 
@@ -81,28 +82,42 @@ class Expectation:
         return self.count(opcode, 0, axes=axes)
 
 
-def expect(module: Module | Report, mesh: MeshLike | None = None) -> Expectation:
+@runtime_checkable
+class Program(Protocol):
+    """A compiled program that can print its HLO, such as what ``jax.jit(f).lower(...).compile()`` returns."""
+
+    def as_text(self) -> str:
+        """Return the HLO text."""
+        ...
+
+
+def expect(module: object, mesh: MeshLike | None = None) -> Expectation:
     """Start claims about a module.
 
     Args:
-        module: a module, or a report made before.
+        module: a module, a compiled program, or a report made before.
         mesh: the mesh that names axes, as for :func:`commlens.report`; must be None with a report.
 
     Returns:
         The expectation, whose methods check and chain.
 
     Raises:
-        UnknownQuestionError: a mesh is given although the report already has its own.
+        UnknownQuestionError: this is no module, or a mesh is given although the report already has its own.
 
     Example:
         ``expect(module, mesh="data=2,model=4").count("all-gather", axes="model", at_most=2).none("all-to-all")``
     """
-    if not isinstance(module, Report):
+    if isinstance(module, Report):
+        if mesh is not None:
+            msg = "expected no mesh beside a report, which already has its own; give the module and the mesh instead"
+            raise UnknownQuestionError(msg)
+        return Expectation(module)
+    if isinstance(module, Module):
         return Expectation(report(module, mesh))
-    if mesh is not None:
-        msg = "expected no mesh beside a report, which already has its own; give the module and the mesh instead"
-        raise UnknownQuestionError(msg)
-    return Expectation(module)
+    if isinstance(module, Program):
+        return Expectation(report(load(module.as_text()), mesh))
+    msg = f"expected a module, a compiled program or a report, found {type(module).__name__}"
+    raise UnknownQuestionError(msg)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from commlens.topology import CollectiveOpGroupMode, Mesh
 
 
-@click.command("explain")
+@click.command("explain", short_help="Explain one replica group list.")
 @click.argument("spec", metavar="SPEC")
 @mesh_option
 @click.option("--devices", type=click.IntRange(min=1), metavar="N", help="How many devices there are.")

@@ -28,7 +28,7 @@ def read_dims(_context: click.Context, _parameter: click.Parameter, value: str |
     return tuple(int(part) for part in parts)
 
 
-@click.command("groups")
+@click.command("groups", short_help="Show the groups of a collective to be.")
 @mesh_option
 @click.option("--over", metavar="AXIS,...", help="Axes of the mesh, outermost first in a group; sub-axes as a:(1)2.")
 @click.option("--sharding", metavar="SHARDING", help="A tiled sharding, such as {devices=[4,2]<=[8]}.")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 
+STANDARD_OUTPUT: Final = Path("-")
+
 _BYTES: Final = re.compile(r"([0-9]{1,18}) ?(?:([KMGT])(?:i?B)?|B)?", re.IGNORECASE)
 _POWERS: Final = ("", "K", "M", "G", "T")
 
@@ -77,11 +79,11 @@ def output_options(command: Callable[..., int]) -> Callable[..., int]:
         "--output",
         "output_path",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Write the answer to this file, all of it or nothing.",
+        help="Write the answer to this file, all of it or nothing; - is standard output.",
     )
     @functools.wraps(command)
     def with_output(*, form: str, output_path: Path | None, **others: Any) -> int:
-        return command(output=Output(form, output_path), **others)
+        return command(output=Output(form, None if output_path == STANDARD_OUTPUT else output_path), **others)
 
     return with_output
 
@@ -120,7 +122,7 @@ def input_options(command: Callable[..., int]) -> Callable[..., int]:
 def count_options(command: _Command) -> _Command:
     """Add ``--replicas`` and ``--partitions``."""
     positive = click.IntRange(min=1)
-    replicas = click.option("--replicas", type=positive, metavar="R", help="Replica count, where nobody states it.")
+    replicas = click.option("--replicas", type=positive, metavar="R", help="Replica count, whatever the module says.")
     partitions = click.option("--partitions", type=positive, metavar="P", help="Partition count likewise.")
     return replicas(partitions(command))
 

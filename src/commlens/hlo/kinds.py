@@ -46,6 +46,7 @@ def looks_like_hlo(data: bytes) -> bool:
 _BLANK: Final = re.compile(rb"(?:[ \t\r\n]|#[^\n]*(?:\n|\Z))*")
 _FIELD: Final = re.compile(rb"[A-Za-z_]\w*[ \t]{0,8}(?::|\{|<)")
 _INSTRUCTIONS: Final = re.compile(rb"\binstructions[ \t]{0,8}:?[ \t]{0,8}[{<]")
+_OPCODE: Final = re.compile(rb"\bopcode[ \t]{0,8}:")
 
 
 def _may_be_text_form(data: bytes) -> bool:
@@ -59,7 +60,7 @@ def _may_be_text_form(data: bytes) -> bool:
     """
     blank = _BLANK.match(data)
     start = 0 if blank is None else blank.end()
-    return _FIELD.match(data, start) is not None and _INSTRUCTIONS.search(data, start) is not None
+    return bool(_FIELD.match(data, start) and _INSTRUCTIONS.search(data, start) and _OPCODE.search(data, start))
 
 
 def excerpt(data: bytes) -> str:

@@ -197,13 +197,19 @@ class _Loader:
         from commlens.hlo.proto import read_text_form
 
         try:
-            return read_text_form(data, path, replicas=self.replicas, partitions=self.partitions)
+            modules = read_text_form(data, path, replicas=self.replicas, partitions=self.partitions)
         except GrammarError as error:
             line = data.count(b"\n", 0, error.position) + 1
             column = error.position - data.rfind(b"\n", 0, error.position)
             raise InputError(str(error), path=path, line=line, column=column) from error
         except CommlensError as error:
             raise InputError(str(error), path=path) from error
+        if modules:
+            return modules
+        if looks_like_hlo(data):  # text that only looked like a text form
+            return self._text(data, path)
+        reason = f"{_EXPECTED}, found the text form of a protobuf without one"
+        raise InputError(reason, path=path)
 
     def _binary(self, data: bytes, path: str) -> Sequence[Module]:
         """Read a binary proto, or text with control characters in it."""
@@ -227,7 +233,7 @@ def _is_folder(path: str | os.PathLike[str]) -> bool:
 
 def _is_text(source: str) -> bool:
     """Whether a string is text and not a path: it has a line break."""
-    return "\n" in source or "\r" in source
+    return "\n" in source
 
 
 def _name_of(source: Source) -> str:

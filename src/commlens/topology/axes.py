@@ -122,7 +122,7 @@ class AxisRef:
         if mine is None or theirs is None:
             return False
         outer, inner = sorted((mine, theirs))
-        return outer[1] <= inner[0] and inner[0] % outer[1] == 0
+        return inner[0] % outer[1] == 0  # which no overlap leaves: the inner pre-size would be smaller
 
     def can_merge(self, other: AxisRef) -> bool:
         """Whether ``other``, listed next, continues this sub-axis inward. Not symmetric.

@@ -155,10 +155,8 @@ def align(digit: Digit, sizes: Sequence[int]) -> tuple[Piece, ...]:
         taken = math.gcd(room, left)
         if taken > 1:
             pieces.append(Piece(index, Digit(stride // place.stride, taken)))
-        stride *= taken
+        stride *= taken  # where this does not reach the next place, the next place ends the loop
         left //= taken
-        if taken < room:
-            break
     return tuple(reversed(pieces))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -320,13 +321,7 @@ class IotaTileAssignment:
         if moved == sorted(moved):
             return self.reshape(dims)
         places = row_major(self.dims)
-        digits: list[Digit] = []
-        for axis in order:
-            part = self.values_of(places[axis])
-            if count(part) != places[axis].size:
-                return None
-            digits += part
-        return IotaTileAssignment.from_digits(dims, digits)
+        return IotaTileAssignment.from_digits(dims, chain.from_iterable(self.values_of(places[axis]) for axis in order))
 
     def values_of(self, positions: Digit) -> tuple[Digit, ...]:
         """The ids that stand at a digit of row-major positions, as digits.
@@ -370,13 +365,7 @@ class IotaTileAssignment:
             >>> str(IotaTileAssignment((4, 2), (2, 4), (1, 0)).through(order))
             'devices=[4,2]<=[8]'
         """
-        digits: list[Digit] = []
-        for digit in self.digits:
-            part = order.values_of(digit)
-            if count(part) != digit.size:
-                return None
-            digits += part
-        return IotaTileAssignment.from_digits(self.dims, digits)
+        return IotaTileAssignment.from_digits(self.dims, chain.from_iterable(map(order.values_of, self.digits)))
 
 
 def _join(values: Iterable[int]) -> str:

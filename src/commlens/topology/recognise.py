@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 class Groups(Protocol):
     """What :func:`axes_of` asks of a replica group list."""
 
-    @property
-    def num_devices(self) -> int:
-        """Sum of the sizes of the groups."""
-        ...
-
     def members_on(self, mesh: Mesh) -> tuple[Digit, ...] | None:
         """The positions on the mesh inside every group, counted from its first member, as digits."""
         ...
@@ -177,12 +172,14 @@ def axes_of(groups: Groups, mesh: Mesh) -> tuple[AxisRef, ...] | None:
         The references, or None where the groups fit no axes: uneven or irregular groups, devices left out or repeated,
         devices outside the mesh.
 
+    Raises:
+        CommlensError: where ids would have to be written out, and are too many; see
+            :data:`~commlens.topology.iota.EXPANSION_LIMIT`.
+
     Example:
         >>> from commlens.topology import CollectiveDeviceList, Mesh
         >>> axes_of(CollectiveDeviceList([[4, 6], [5, 7], [0, 2], [1, 3]]), Mesh({"a": 2, "b": 4}))
         (AxisRef(name_or_index='b', pre_size=1, size=2),)
     """
-    if not mesh.axes or groups.num_devices != mesh.num_devices:
-        return None
-    members = groups.members_on(mesh)
+    members = groups.members_on(mesh) if mesh.axes else None
     return None if members is None else name_axes(members, mesh)

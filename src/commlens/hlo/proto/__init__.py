@@ -49,7 +49,7 @@ def read_text_form(
         partitions: partition count likewise.
 
     Returns:
-        The modules, at least one.
+        The modules, none where the text holds none.
 
     Raises:
         CommlensError: the text cannot be read.

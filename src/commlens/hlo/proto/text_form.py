@@ -65,18 +65,15 @@ def find_modules_in_text(data: bytes) -> list[FoundModule]:
         data: the whole text.
 
     Returns:
-        The modules in file order, at least one. Element types that nobody knows yet become a number without a meaning.
+        The modules in file order, none where the text holds none. Element types that nobody knows yet become a number
+        without a meaning.
 
     Raises:
         GrammarError: brackets do not match, a message is nested too deeply, a field of the schema has a value that does
-            not fit, or there is no module.
+            not fit.
     """
-    blocks = _module_blocks(data)
-    if not blocks:
-        msg = "expected a message with computations and instructions, found none"
-        raise GrammarError(msg, position=0)
     found: list[FoundModule] = []
-    for block in blocks:
+    for block in _module_blocks(data):
         module = HloModuleProto()
         _parse(data, block, module)
         configs = [] if block.parent is None else block.parent.configs

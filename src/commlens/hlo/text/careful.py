@@ -89,6 +89,8 @@ def next_item(text: bytes, position: int) -> Item | None:
         body = _body_of(text, match.end() - 1)
         if body is not None:
             starts, end, closed = find_instructions(text, body)
+            if not starts and match["open"] == b"{" and not match["entry"]:
+                continue  # a name and a brace, but nothing of a computation
             return Item("computation", match.start(), body, end, starts, closed)
     return None
 

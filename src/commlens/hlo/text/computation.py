@@ -101,8 +101,8 @@ class TextComputation(Computation):
     @cached_property
     def _instructions(self) -> tuple[TextInstruction, ...]:
         if self.starts is not None:
-            stops = [*self.starts[1:], self.end]
-            written = [TextInstruction(self, start, stop) for start, stop in zip(self.starts, stops, strict=True)]
+            stops = [*self.starts[1:], self.end]  # a body without instructions has one stop and no start
+            written = [TextInstruction(self, start, stop) for start, stop in zip(self.starts, stops, strict=False)]
             return tuple(each for instruction in written for each in (*_nested_in(instruction), instruction))
         found: list[TextInstruction] = []
         start = self.body

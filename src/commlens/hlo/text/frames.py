@@ -52,7 +52,8 @@ def read_frames(text: bytes) -> StackFrames:
     """Read the tables between a module's header and its first computation; absent tables are empty."""
     tables: dict[bytes, bytes] = {}
     heads = list(_TABLE.finditer(text))
-    for head, behind in zip(heads, [*(match.start() for match in heads[1:]), len(text)], strict=True):
+    for number, head in enumerate(heads):
+        behind = heads[number + 1].start() if number + 1 < len(heads) else len(text)
         tables[head[1]] = text[head.end() : behind]
     files = {int(number): unquoted(name) or "" for number, name in _NAMED.findall(tables.get(b"FileNames", b""))}
     locations = {
