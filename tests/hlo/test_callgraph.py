@@ -231,3 +231,17 @@ def test_a_graph_can_leave_call_sites_out() -> None:
     module = load(NESTED)
     graph = CallGraph(module, ["leaf"], lambda call: call.role == "fusion")
     assert graph.executions("leaf") == 35
+
+
+def test_absurd_counts_are_unknown() -> None:
+    """Counts that do not fit 64 bits, which only a broken module has, are not written out."""
+    loop_of = "backend_config={\"known_trip_count\":{\"n\":\"999999999999999999\"}}"
+    parts = ["HloModule m\n\nc.0 {\n  p = f32[8] parameter(0)\n  ROOT r = f32[8] all-reduce(p), to_apply=add\n}\n"]
+    parts += [
+        f"c.{i} {{\n  p = f32[8] parameter(0)\n  ROOT x = f32[8] while(p), condition=k, body=c.{i - 1}, {loop_of}\n}}\n"
+        for i in range(1, 4)
+    ]
+    parts.append("ENTRY e {\n  p = f32[8] parameter(0)\n  ROOT x = f32[8] call(p), to_apply=c.1\n}\n")
+    text = "".join(parts)
+    assert discover(load(text)).call_graph.executions("c.0") == 999_999_999_999_999_999
+    assert discover(load(text.replace("to_apply=c.1\n", "to_apply=c.3\n"))).call_graph.executions("c.0") is None

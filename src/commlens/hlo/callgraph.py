@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.trip_counts import trip_count
 
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from commlens.hlo.model import Call, Instruction, Module
+
+
+_MOST: Final = 2**63 - 1
+"""Above this a count says more of a broken module than of its time; it also keeps sums short enough to write."""
 
 
 class CallGraph:
@@ -53,7 +57,7 @@ class CallGraph:
         Returns:
             The sum over its call sites of the products of trip counts along each path from the entry. A branch counts
             as if always taken, a while condition runs once more than its body. 0 where no path leads from the entry;
-            None where a factor is unknown or the text was cut before its entry.
+            None where a factor is unknown, the sum does not fit 64 bits, or the text was cut before its entry.
         """
         if self._entry is None:
             return None
@@ -104,7 +108,7 @@ class CallGraph:
                 unknown = True
             else:
                 total += outer * factor
-        return None if unknown else total
+        return None if unknown or total > _MOST else total
 
 
 def _factor(role: str, caller: Instruction) -> int | None:

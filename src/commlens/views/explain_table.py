@@ -126,7 +126,7 @@ def _fact_texts(explanation: Explanation) -> Iterator[tuple[str, str, str]]:
         yield "axes", f"{UNKNOWN} (--mesh data=2,model=4 names them)", ""
     else:
         yield "as mesh axes", explanation.mesh_axes or f"none: the groups are no axes of {mesh} in this order", ""
-        yield "axes", _axes(explanation.axes), ""
+        yield "axes", _axes(explanation), ""
     whole = "yes" if explanation.is_partition else "no: a device is missing, stands there twice, or does not exist"
     yield "partition", whole, "" if explanation.is_partition else WARNING
     if explanation.mode is not None:
@@ -142,10 +142,10 @@ def _participants(explanation: Explanation) -> str:
     return _braces(explanation.participants) + ids
 
 
-def _axes(axes: Sequence[str] | None) -> str:
-    if axes is None:
-        return f"{UNKNOWN} (the groups do not lie along axes of the mesh)"
-    return ", ".join(axes) or "none (groups of one device)"
+def _axes(explanation: Explanation) -> str:
+    if explanation.axes is None:
+        return f"{UNKNOWN} ({explanation.why_no_participants or 'the groups do not lie along axes of the mesh'})"
+    return ", ".join(explanation.axes) or "none (groups of one device)"
 
 
 def _braces(groups: Sequence[Sequence[int]]) -> str:

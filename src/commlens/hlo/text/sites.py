@@ -103,6 +103,10 @@ class TextSite(Site):
         start = text.find(_METADATA, self._start, self._end)
         if start < 0:
             return {}
+        if text.find(b'"', self._start, start) < 0:
+            opened = start + len(_METADATA) - 1
+            end = closing(text, opened, self._end)
+            return read_metadata(text[opened : self._end if end is None else end + 1])
         value = self.instruction.parts.value("metadata")
         return {} if value is None else read_metadata(value)
 
