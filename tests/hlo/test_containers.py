@@ -164,6 +164,7 @@ def test_a_stream_that_breaks_says_why() -> None:
         (b'ENTRY e {\n  x = f32[] foo(y), metadata={op_name="\xff\xfe"}\n}', "text"),
         (b"instructions {\n  x = f32[] parameter(0)\n}", "text"),
         (b'# c\nhlo < computations: { instructions { opcode: "add" } } >', "text form"),
+        (b'HloModule m\nx = f32[] foo(y), metadata={op_name="instructions { opcode: "}', "text"),
         (b"Dear diary, x = 5\n", "unknown"),
         (b"define void @f() {\n  %x = load float, ptr %p\n}", "unknown"),
         (b'name: "a" count: 3\n', "unknown"),

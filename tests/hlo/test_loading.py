@@ -188,13 +188,14 @@ def test_an_xla_dump_gives_one_module_per_stage(stage: Stage, expected: list[str
         assert names(load_all(folder)) == expected
 
 
-def test_a_module_compiled_for_two_platforms_is_read_twice(tmp_path: Path) -> None:
+def test_a_module_compiled_for_several_platforms_is_read_for_each(tmp_path: Path) -> None:
     """The name of the file says for which."""
     files: dict[str, bytes | str] = {
-        f"module_0001.f.{each}_after_optimizations.txt": text(each) for each in ("cpu", "gpu")
+        f"module_0001.f.{each}_after_optimizations.txt": text(each)
+        for each in ("cpu", "gfx90a:xnack-_gpu", "sm_8.0_gpu")
     }
     files["module_0001.f.before_optimizations.txt"] = text("before")
-    assert names(load_inputs([fill(tmp_path, files)])) == ["cpu", "gpu"]
+    assert names(load_inputs([fill(tmp_path, files)])) == ["cpu", "gfx90a:xnack-_gpu", "sm_8.0_gpu"]
 
 
 def test_a_dump_that_cannot_be_read_is_an_error_in_its_place(tmp_path: Path) -> None:

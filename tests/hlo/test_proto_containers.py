@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,12 +18,11 @@ from commlens.hlo.proto.wire import BYTES, VARINT, WireError
 from proto_modules import all_reduce, containers, entry, module, module_of, reducer, tagged
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from google.protobuf.message import Message
 
 CONFIGURED = {"HloModuleProtoWithConfig": (2, 4)}
 ASSIGNMENT = schema.DeviceAssignmentProto(replica_count=3, computation_count=5)
+OTHER_ASSIGNMENT = schema.DeviceAssignmentProto(replica_count=7, computation_count=9)
 
 
 def as_text(name: str) -> bytes:
@@ -46,6 +46,12 @@ def test_every_container_is_read(name: str, form: str) -> None:
 def test_the_text_form_comes_back_unchanged(name: str) -> None:
     """A text form is kept as it came, comments and all."""
     assert load(as_text(name)).to_bytes() == as_text(name)
+
+
+def test_the_dump_of_a_real_program_is_read() -> None:
+    """XLA's dumps are HloProto, with a buffer assignment behind the module after optimisation."""
+    found = discover(load(Path(__file__).parents[1] / "data" / "protos" / "jit_scatter.before_optimizations.hlo.pb"))
+    assert [site.signature.opcode for site in found.sites] == ["reduce-scatter"] * 4
 
 
 def test_a_group_holds_several_modules() -> None:
@@ -89,15 +95,18 @@ def test_what_stands_beside_a_module_is_no_configuration(second: bytes, third: b
 
 
 def test_a_snapshot_may_hold_literals() -> None:
-    """Arguments and results stand behind the module and are not looked at."""
-    literal = schema.LiteralProto(preds=[True, False], s32s=[1, 2]).SerializeToString()
+    """Arguments and results stand behind the module and are not looked at, even where they look like counts."""
+    literal = schema.LiteralProto(
+        preds=[True, False], s32s=[1, 2], s8s=ASSIGNMENT.SerializeToString()
+    ).SerializeToString()
     snapshot = (
         containers()["HloSnapshot"]
         + tagged(2, BYTES, literal) * 2
         + tagged(3, BYTES, literal)
         + tagged(4, BYTES, b"CUDA")
     )
-    assert load(snapshot).name == "hand_made"
+    found = load(snapshot)
+    assert (found.name, found.replica_count) == ("hand_made", None)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +118,7 @@ def test_a_snapshot_may_hold_literals() -> None:
         (schema.HloModuleConfigProto(num_partitions=4), None, {}, (1, 4)),
         (schema.HloModuleConfigProto(replica_count=2, num_partitions=4), ASSIGNMENT, {}, (2, 4)),
         (schema.HloModuleConfigProto(static_device_assignment=ASSIGNMENT), None, {}, (3, 5)),
+        (schema.HloModuleConfigProto(static_device_assignment=ASSIGNMENT), OTHER_ASSIGNMENT, {}, (3, 5)),
         (schema.HloModuleConfigProto(replica_count=-2), None, {}, (None, None)),
         (None, ASSIGNMENT, {"replicas": 8, "partitions": 2}, (8, 2)),
         (None, ASSIGNMENT, {"partitions": 2}, (3, 2)),

@@ -169,6 +169,15 @@ def test_a_large_computation_is_searched_where_ids_should_stand_and_then_as_a_wh
     assert [item.name for item in found.unread] == ["x9004"]
 
 
+def test_a_large_computation_without_gaps_is_never_searched_as_a_whole() -> None:
+    """A map of all ids would cost more than everything else together."""
+    many = [instruction("negate", number, [1]) for number in range(2, 9002)]
+    loaded = load(module(*many, all_reduce(9002), all_reduce(9003)).SerializeToString())
+    assert len(discover(loaded).sites) == 2
+    assert loaded.entry is not None
+    assert "_heads" not in vars(loaded.entry)
+
+
 def scrambled(message: schema.HloInstructionProto, order: list[int]) -> bytes:
     """Serialise the fields of an instruction in another order: field number ``order[i]`` before ``order[i + 1]``."""
     parts: list[bytes] = []

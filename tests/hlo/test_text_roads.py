@@ -128,6 +128,14 @@ def test_printed_text_takes_the_fast_road() -> None:
     assert not index_module.make_index(text).irregular
 
 
+@pytest.mark.parametrize("name", ["main", "all-reduce", "comp.1"])
+def test_headers_are_not_taken_for_instructions(name: str) -> None:
+    """However a computation is called, its header is no line of interest: all it holds is read by marks."""
+    text = module_text([[0, 1, 4]]).replace("comp.0", name)
+    index = index_module.make_index(text.encode())
+    assert [text[position - 10 : position] for position in index.hits.tolist()] == ["all-reduce", "all-gather"]
+
+
 def test_lines_are_numbered_on_both_roads() -> None:
     """Line numbers are those of an editor."""
     text = module_text([[4, 0], [1]])

@@ -125,6 +125,12 @@ def test_a_name_wins_over_an_index() -> None:
         mesh.axis_index("9" * 5000)
 
 
+def test_an_error_names_a_few_axes() -> None:
+    """The known axes stand in the error, if they are many only the first."""
+    with pytest.raises(ValueError, match=r"'x0', 'x1', .*'x7', \.\.\.$"):
+        Mesh({f"x{axis}": 1 for axis in range(20)}).axis_index("y")
+
+
 def test_labels_and_quotes() -> None:
     """For people there are no quotes; in HLO text a quote inside a name is escaped."""
     assert AxisRef("a", 1, 2).label == "a:(1)2"
@@ -255,6 +261,7 @@ def test_special_meshes() -> None:
         pytest.param({}, None, "at least one axis", id="no-axes"),
         pytest.param([("a", 2), ("a", 2)], None, "duplicate axis names: 'a'", id="duplicate"),
         pytest.param({"a": 0}, None, "size of at least 1", id="size-0"),
+        pytest.param({f"x{axis}": 1 for axis in range(257)}, None, "256 axes at most", id="too-many-axes"),
         pytest.param({"a": 2.0}, None, "integers", id="float-size"),
         pytest.param([(1, 2)], None, "must be a string", id="name-is-a-number"),
         pytest.param({"a": 4}, [0, 1, 2], "expected 4 device_ids", id="too-few"),

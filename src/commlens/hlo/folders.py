@@ -17,7 +17,7 @@ Stage = Literal["last", "before", "after", "all"]
 
 _DUMP: Final = re.compile(
     r"(?P<module>module_\d+\..+?)\."
-    r"(?:(?P<platform>(?:sm_\d+\.\d+_)?[A-Za-z0-9]+)_)?(?P<stage>before|after)_optimizations"
+    r"(?:(?P<platform>(?:sm_\d+\.\d+_)?[A-Za-z0-9:+\-]+(?:_[A-Za-z0-9]+)*)_)?(?P<stage>before|after)_optimizations"
     r"\.(?P<kind>txt|hlo|hlo\.pb|pb|hlo\.pbtxt|pbtxt)(?:\.(?:gz|xz|bz2|zst))?"
 )
 _MAYBE: Final = frozenset({"hlo", "hlotxt", "log", "pb", "pbtxt", "txt"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeGuard
@@ -72,6 +73,7 @@ class DeviceOrder:
 
     def position_of(self, device: int) -> int | None:
         """The position of a device; None when it is not among the devices."""
+        device = operator.index(device)
         if isinstance(self.ids, tuple) and self.number == 1:  # a maximal mesh: its device may have any id
             return 0 if device == self.ids[0] else None
         if not 0 <= device < self.number:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from commlens.errors import CommlensError
 from commlens.topology.digits import Digit, align, count, merge, row_major, to_radix
+from commlens.topology.sizes import checked_permutation, checked_sizes, device_count, shorten, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,27 +28,6 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 EXPANSION_LIMIT = 1 << 28
 """Most ids that are written out one by one (2 GiB as an array); an untrusted module must not fill the memory."""
-
-
-def whole_numbers(values: Iterable[int], what: str) -> tuple[int, ...]:
-    """Take a sequence of Python or numpy integers as a tuple of ints.
-
-    Args:
-        values: the numbers.
-        what: how an error calls them, in the plural.
-
-    Raises:
-        CommlensError: for anything that is no integer.
-
-    Example:
-        >>> whole_numbers(np.array([2, 4]), "sizes")
-        (2, 4)
-    """
-    try:
-        return tuple(operator.index(value) for value in values)
-    except TypeError as error:
-        msg = f"the {what} must be integers: {error}"
-        raise CommlensError(msg) from None
 
 
 def check_expandable(number: int) -> None:
@@ -61,17 +41,6 @@ def check_expandable(number: int) -> None:
             f"{number} device ids are not written out one by one (the limit is {EXPANSION_LIMIT}); "
             "ask for single values or groups instead"
         )
-        raise CommlensError(msg)
-
-
-def check_id_range(number: int) -> None:
-    """Refuse so many devices that their ids would not fit 64 bits.
-
-    Raises:
-        CommlensError: above 2^63 devices.
-    """
-    if number > 1 << 63:
-        msg = f"device ids must fit in 64 bits, {number} devices do not"
         raise CommlensError(msg)
 
 
@@ -111,14 +80,16 @@ class IotaTileAssignment:
         reshape_dims: Iterable[int] | None = None,
         transpose_perm: Iterable[int] | None = None,
     ) -> None:
-        shape = _sizes(dims, "dims")
-        reshape = (math.prod(shape),) if reshape_dims is None else _sizes(reshape_dims, "reshape_dims")
-        perm = tuple(range(len(reshape))) if transpose_perm is None else _permutation(transpose_perm, len(reshape))
-        check_id_range(math.prod(shape))
-        if math.prod(shape) != math.prod(reshape):
+        shape = checked_sizes(dims, "dims")
+        number = device_count(shape)
+        reshape = (number,) if reshape_dims is None else checked_sizes(reshape_dims, "reshape_dims")
+        perm = (
+            tuple(range(len(reshape))) if transpose_perm is None else checked_permutation(transpose_perm, len(reshape))
+        )
+        if number != device_count(reshape):
             msg = (
-                f"an iota needs as many ids as places: dims {list(shape)} make {math.prod(shape)}, "
-                f"reshape_dims {list(reshape)} make {math.prod(reshape)}"
+                f"an iota needs as many ids as places: dims {shorten(shape)} make {number}, "
+                f"reshape_dims {shorten(reshape)} make {device_count(reshape)}"
             )
             raise CommlensError(msg)
         places = row_major(reshape)
@@ -135,7 +106,7 @@ class IotaTileAssignment:
             >>> str(IotaTileAssignment.from_digits((4, 2), (Digit(1, 4), Digit(4, 2))))
             'devices=[4,2]<=[2,4]T(1,0)'
         """
-        shape = _sizes(dims, "dims")
+        shape = checked_sizes(dims, "dims")
         normal = merge(digits)
         if count(normal) != math.prod(shape) or to_radix(normal) is None:
             return None
@@ -217,7 +188,7 @@ class IotaTileAssignment:
             0 <= place < size for place, size in zip(coordinates, self.dims, strict=True)
         )
         if not inside:
-            msg = f"expected an index inside an array of shape {list(self.dims)}, found {list(coordinates)}"
+            msg = f"expected an index inside an array of shape {shorten(self.dims)}, found {shorten(coordinates)}"
             raise CommlensError(msg)
         return self.flat_value(sum(c * p.stride for c, p in zip(coordinates, row_major(self.dims), strict=True)))
 
@@ -231,6 +202,7 @@ class IotaTileAssignment:
             >>> IotaTileAssignment((4, 2), (2, 4), (1, 0)).index_of(5)
             (1, 1)
         """
+        device = operator.index(device)
         if not 0 <= device < self.num_elements:
             msg = f"expected a device id in 0..{self.num_elements - 1}, found {device}"
             raise CommlensError(msg)
@@ -315,7 +287,7 @@ class IotaTileAssignment:
             >>> IotaTileAssignment((2, 3), (2, 3), (1, 0)).transpose((1, 0)) is None
             True
         """
-        order = _permutation(perm, self.ndim)
+        order = checked_permutation(perm, self.ndim)
         dims = tuple(self.dims[axis] for axis in order)
         moved = [axis for axis in order if self.dims[axis] != 1]
         if moved == sorted(moved):
@@ -370,19 +342,3 @@ class IotaTileAssignment:
 
 def _join(values: Iterable[int]) -> str:
     return ",".join(map(str, values))
-
-
-def _sizes(values: Iterable[int], name: str) -> tuple[int, ...]:
-    sizes = whole_numbers(values, name)
-    if not sizes or min(sizes) < 1:
-        msg = f"{name} must hold one size at least, and sizes of at least 1, found {list(sizes)}"
-        raise CommlensError(msg)
-    return sizes
-
-
-def _permutation(values: Iterable[int], length: int) -> tuple[int, ...]:
-    perm = whole_numbers(values, "axes of a permutation")
-    if sorted(perm) != list(range(length)):
-        msg = f"expected a permutation of the axes 0..{length - 1}, found {list(perm)}"
-        raise CommlensError(msg)
-    return perm

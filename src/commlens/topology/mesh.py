@@ -17,12 +17,19 @@ from commlens.errors import CommlensError
 from commlens.topology.axes import AxisRef, quote
 from commlens.topology.device_order import DeviceIds, DeviceOrder
 from commlens.topology.digits import Digit, row_major
-from commlens.topology.iota import IntArray, IotaTileAssignment, check_expandable, check_id_range, whole_numbers
+from commlens.topology.iota import IntArray, IotaTileAssignment, check_expandable
+from commlens.topology.sizes import device_count, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from commlens.topology.messages import MeshMessage
+
+MAX_AXES = 256
+"""Far more than any machine has; some answers cost the square of the number of axes."""
+
+_SHOWN_AXES = 8
+"""How many axes an error names."""
 
 _GENERATED_NAME = re.compile(r"axis_[0-9]+")
 
@@ -259,9 +266,9 @@ class Mesh:
         names = self.axis_names
         if name_or_index in names:
             return names.index(str(name_or_index))
-        known = ", ".join(map(quote, names)) or "none"
+        known = ", ".join(map(quote, names[:_SHOWN_AXES])) + (", ..." if len(names) > _SHOWN_AXES else "")
         if isinstance(name_or_index, str) and not (name_or_index.isascii() and name_or_index.isdigit()):
-            msg = f"{quote(name_or_index)} is not a valid axis name or index in {self}; its axes are {known}"
+            msg = f"{quote(name_or_index)} is not a valid axis name or index in mesh; its axes are {known}"
             raise CommlensError(msg)
         index = int(name_or_index) if len(str(name_or_index)) < len(str(1 << 63)) else len(names)
         if not 0 <= index < len(names):
@@ -352,6 +359,9 @@ def _check_axes(names: list[str], sizes: tuple[int, ...]) -> None:
     if not names:
         msg = "a mesh has at least one axis; Mesh.empty() and Mesh.maximal(id) are the meshes without"
         raise CommlensError(msg)
+    if len(names) > MAX_AXES:
+        msg = f"a mesh has {MAX_AXES} axes at most, found {len(names)}"
+        raise CommlensError(msg)
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         msg = f"Mesh has duplicate axis names: {', '.join(map(quote, repeated))}; every axis needs its own"
@@ -363,4 +373,4 @@ def _check_axes(names: list[str], sizes: tuple[int, ...]) -> None:
         if size < 1:
             msg = f"mesh axis {quote(name)} must have a size of at least 1, found {size}"
             raise CommlensError(msg)
-    check_id_range(math.prod(sizes))
+    device_count(sizes)

@@ -6,7 +6,6 @@ between any two tokens; strings are in single or double quotes with C escapes.
 
 from __future__ import annotations
 
-import codecs
 import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -23,19 +22,26 @@ WHITE_SPACE = " \t\r\n\v\f"
 
 INT64_MAX = (1 << 63) - 1
 
+_SHOWN = 40
+"""How many characters of a token an error quotes."""
+
 _END = "end"
 _INTEGER = "integer"
 _NAME = "name"
 _STRING = "string"
 
-_GAP = re.compile(r"[ \t\r\n\v\f]+|//[^\r\n]*|/\*(?:[^*]|\*(?!/))*\*/")
+_GAP = re.compile(r"[ \t\r\n\v\f]+|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(
     r"""(?P<integer>-?[0-9]+)
       | (?P<name>[A-Za-z_][A-Za-z0-9_.-]*)
-      | (?P<string>'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
+      | (?P<string>'[^'\\]*(?:\\.[^'\\]*)*' | "[^"\\]*(?:\\.[^"\\]*)*")
       | (?P<mark><=|.)""",
     re.VERBOSE | re.DOTALL,
 )
+_ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"} | {
+    mark: mark for mark in (b"\\", b"'", b'"', b"?")
+}
 _PLAIN_INTEGERS = re.compile(r"[-0-9, \t\r\n\v\f]*")
 
 
@@ -47,7 +53,9 @@ class Token(NamedTuple):
     start: int
 
     def __str__(self) -> str:
-        return "the end of the text" if self.kind == _END else repr(self.text)
+        if self.kind == _END:
+            return "the end of the text"
+        return repr(self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}...")
 
 
 class Cursor:
@@ -157,7 +165,7 @@ class Cursor:
             self.fail(what)
         number = int(token.text) if len(token.text) < 2 * len(str(INT64_MAX)) else None
         if number is None or not -INT64_MAX - 1 <= number <= INT64_MAX:
-            msg = f"expected {what} that fits in 64 bits, found {token.text[:40]}"
+            msg = f"expected {what} that fits in 64 bits, found {token}"
             raise GrammarError(msg, position=token.start)
         self.take()
         return number
@@ -229,11 +237,25 @@ def _plain_integers(text: str) -> list[int] | None:
 
 
 def _unescape(token: Token) -> str:
-    inside = token.text[1:-1]
-    if "\\" not in inside:
-        return inside
+    """The name that a string token spells; octal and hexadecimal escapes are bytes of UTF-8."""
+    if "\\" not in token.text:
+        return token.text[1:-1]
     try:
-        return codecs.decode(inside.encode("latin-1", "backslashreplace"), "unicode_escape")
-    except UnicodeDecodeError as error:
-        msg = f"expected a string with C escapes, found {token.text}: {error.reason}"
+        raw = _ESCAPE.sub(_escaped_byte, token.text[1:-1].encode("utf-8", "surrogatepass"))
+        return raw.decode("utf-8", "surrogatepass")
+    except (KeyError, ValueError):
+        msg = f"expected a string with C escapes, found {token}"
         raise GrammarError(msg, position=token.start) from None
+
+
+def _escaped_byte(escape: re.Match[bytes]) -> bytes:
+    """The byte that an escape stands for.
+
+    Raises:
+        KeyError: for a letter that escapes nothing.
+        ValueError: for a number that is no byte.
+    """
+    hexadecimal, octal, letter = escape.groups()
+    if letter is not None:
+        return _LETTERS[letter]
+    return bytes([int(octal, 8) if hexadecimal is None else int(hexadecimal, 16)])

@@ -11,13 +11,11 @@ import re
 from typing import Final, NamedTuple
 
 from commlens.hlo.model import UnreadableError
-from commlens.hlo.proto.decoding import decode
+from commlens.hlo.proto.decoding import decode, decode_or_empty
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionOutline, HloModuleConfigProto, HloModuleOutline
-from commlens.hlo.proto.wire import BYTES, VARINT, Field, WireError, read_fields
+from commlens.hlo.proto.wire import BYTES, Field, WireError, read_fields
 
 _OPCODE: Final = re.compile(rb"[a-z][a-z0-9\-]*")
-_INPUTS: Final = frozenset({1, 2})
-"""Fields of HloInputs, which stands where HloModuleProtoWithConfig has its configuration."""
 
 
 class FoundModule(NamedTuple):
@@ -45,9 +43,12 @@ def find_modules(data: bytes) -> list[FoundModule]:
     fields = list(read_fields(data, 0, len(data)))
     first = next((field for field in fields if field.number == 1 and field.wire_type == BYTES), None)
     if first is not None:
-        inner = _module(data[first.start : first.end]) or _module_in(data, first)
+        inner = _module(data[first.start : first.end])
         if inner is not None:
             return [FoundModule(inner, _config(data, fields))]
+        innermost = _module_in(data, first)
+        if innermost is not None:
+            return [FoundModule(innermost, None)]
     members = [_module(data[each.start : each.end]) for each in fields if each.number == 2 and each.wire_type == BYTES]
     found = [FoundModule(member, None) for member in members if member is not None]
     if not found:
@@ -57,16 +58,14 @@ def find_modules(data: bytes) -> list[FoundModule]:
 
 
 def _module(data: bytes) -> HloModuleOutline | None:
-    """Return the outline of a message if it is a module: it has computations, and those have instructions."""
+    """Return the outline of a message if it is a module: it has computations with instructions that have opcodes."""
     try:
         outline = decode(HloModuleOutline, data)
-        for computation in outline.computations:
-            for instruction in computation.instructions:
-                opcode = decode(HloInstructionOutline, instruction).opcode
-                return outline if _OPCODE.fullmatch(opcode) else None
     except UnreadableError:
         return None
-    return None
+    instructions = (each for computation in outline.computations for each in computation.instructions)
+    opcodes = (decode_or_empty(HloInstructionOutline, each).opcode for each in instructions)
+    return outline if any(map(_OPCODE.fullmatch, opcodes)) else None
 
 
 def _module_in(data: bytes, outer: Field) -> HloModuleOutline | None:
@@ -81,15 +80,12 @@ def _module_in(data: bytes, outer: Field) -> HloModuleOutline | None:
 
 
 def _config(data: bytes, fields: list[Field]) -> HloModuleConfigProto | None:
-    """Return the configuration in field 2 of a message, None if that field holds something else."""
-    seconds = [field for field in fields if field.number == 2 and field.wire_type == BYTES]
-    if len(seconds) != 1:
-        return None
-    start, end = seconds[0].start, seconds[0].end
-    try:
-        inner = list(read_fields(data, start, end))
-        if all(field.number in _INPUTS and field.wire_type != VARINT for field in inner):
-            return None
-        return decode(HloModuleConfigProto, data[start:end])
-    except (WireError, UnreadableError):
-        return None
+    """Return the configuration in field 2 beside a module.
+
+    HloUnoptimizedSnapshot has the inputs of its partitions there: they share no number with what is read of a
+    configuration, so they say nothing.
+    """
+    for field in fields:
+        if field.number == 2 and field.wire_type == BYTES:
+            return decode_or_empty(HloModuleConfigProto, data[field.start : field.end])
+    return None

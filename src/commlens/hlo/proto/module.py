@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from commlens.hlo.model import Call, Module, Unread
+from commlens.hlo.model import Call, Module, Unread, UnreadableError
 from commlens.hlo.proto.computation import ProtoComputation
 from commlens.hlo.proto.decoding import as_text, attributes_of, decode, decode_or_empty
 from commlens.hlo.proto.instruction import ProtoInstruction
-from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, Notable, find_notable
+from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, EncodedInstruction, Notable, find_notable
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
     DeviceAssignmentProto,
     HloInstructionOutline,
@@ -26,6 +26,28 @@ if TYPE_CHECKING:
     from commlens.hlo.model import Computation, Instruction
     from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloModuleConfigProto, HloModuleOutline
     from commlens.hlo.signature import Site
+
+
+class _Calls(NamedTuple):
+    """Who calls what in a module.
+
+    Attributes:
+        by_callee: by id of the called computation: number of the caller's computation, the caller's id and position.
+        damaged: number of the computation, what may call something and cannot be decoded, and why.
+    """
+
+    by_callee: dict[int, list[tuple[int, int, int]]]
+    damaged: list[tuple[int, EncodedInstruction, str]]
+
+    def add(self, number: int, encoded: EncodedInstruction) -> None:
+        """Add the calls of an instruction."""
+        try:
+            outline = decode(HloInstructionOutline, encoded.data)
+        except UnreadableError as error:
+            self.damaged.append((number, encoded, str(error)))
+            return
+        for callee in outline.called_computation_ids:
+            self.by_callee.setdefault(callee, []).append((number, outline.id, encoded.position))
 
 
 class ProtoModule(Module):
@@ -146,37 +168,40 @@ class ProtoModule(Module):
             yield self._computation(number), items
 
     @cached_property
-    def _callers_by_id(self) -> dict[int, list[tuple[int, int, int]]]:
-        """Who calls each computation: number of the caller's computation, the caller's id and position."""
-        found: dict[int, list[tuple[int, int, int]]] = {}
+    def _calls(self) -> _Calls:
+        """The call sites of all computations."""
+        calls = _Calls({}, [])
         notable = self._notable
         with _collector_paused():
             for number, instructions in notable:
                 for each in instructions:
                     if each.opcode not in STARTS_AND_PLAIN:  # those only call their reducer
-                        outline = decode_or_empty(HloInstructionOutline, each.data)
-                        for callee in outline.called_computation_ids:
-                            found.setdefault(callee, []).append((number, outline.id, each.position))
-        return found
+                        calls.add(number, each)
+        return calls
 
     def callers(self, names: Collection[str]) -> list[Call]:
         """Return every call of the named computations, in file order; reducers and the like are not called so."""
         numbers = (self._by_name.get(name) for name in names)
         ids = [self._outlines[number].id for number in numbers if number is not None]
-        places = {place for callee in ids for place in self._callers_by_id.get(callee, ())}
+        places = {place for callee in ids for place in self._calls.by_callee.get(callee, ())}
         instructions = [ProtoInstruction(self._computation(number), position) for number, _, position in sorted(places)]
         return [Call(each, role, callee) for each in instructions for role, callee in each.called if callee in names]
 
     @property
     def structure_faults(self) -> tuple[Unread, ...]:
-        """Computations that cannot be called, because another one has their id."""
-        if len(self._by_id) == len(self._outlines):
-            return ()
-        return tuple(
-            Unread(f"computation {name}", name, f"another computation has its id, {outline.id}")
-            for number, (name, outline) in enumerate(zip(self.names, self._outlines, strict=True))
-            if self._by_id[outline.id] != number
-        )
+        """Instructions that may call something and cannot be decoded; computations that share an id with another."""
+        return (*self._damaged(), *self._indistinct())
+
+    def _damaged(self) -> Iterator[Unread]:
+        for number, encoded, why in self._calls.damaged:
+            instruction = ProtoInstruction(self._computation(number), encoded.position)
+            yield Unread(f"computation {self.names[number]}", instruction.excerpt, why, opcode=encoded.opcode)
+
+    def _indistinct(self) -> Iterator[Unread]:
+        if len(self._by_id) < len(self._outlines):
+            for number, (name, outline) in enumerate(zip(self.names, self._outlines, strict=True)):
+                if self._by_id[outline.id] != number:
+                    yield Unread(f"computation {name}", name, f"another computation has its id, {outline.id}")
 
     @cached_property
     def _schedule(self) -> HloScheduleProto:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _VARYING: Final = tuple(field.name for field in HloCollectiveOutline.DESCRIPTOR.fields)
 _CUSTOM_FUSION: Final = b"kCustom"
+_DISGUISES: Final = frozenset({"fusion", "custom-call", "async-start"})
 
 
 @dataclass(slots=True)
@@ -52,8 +53,8 @@ class SiteReader:
             found: its notable instructions.
 
         Returns:
-            A site for every plain collective; an instruction for what must be looked into or cannot be read. All of
-            them in row order.
+            A site for every plain collective; an instruction for one that cannot be read and for what must be looked
+            into. All of them in row order.
         """
         items: list[tuple[int, Site | Instruction]] = []
         for encoded in found:
@@ -61,9 +62,7 @@ class SiteReader:
             instruction = ProtoInstruction(computation, encoded.position)
             if opcode in STARTS_AND_PLAIN:
                 items.append(self._collective(instruction, encoded.data))
-            elif opcode is None:
-                items.append((UNKNOWN_ID, instruction))
-            elif _must_be_looked_into(opcode, instruction, encoded.data):
+            elif opcode in _DISGUISES and _may_communicate(instruction, opcode, encoded.data):
                 items.append((instruction.message.id, instruction))
         return computation.in_row_order(items)
 
@@ -102,10 +101,12 @@ def _operand_shapes(instruction: ProtoInstruction, outline: HloCollectiveOutline
     return [b"" if each is None else each[1].shape for each in found]
 
 
-def _must_be_looked_into(opcode: str, instruction: ProtoInstruction, data: bytes) -> bool:
-    """Whether an instruction that is no plain collective may communicate all the same."""
-    if opcode == "fusion":
-        return _CUSTOM_FUSION in data
-    if opcode == "custom-call":
-        return custom_call_opcode(instruction.raw_attribute("custom_call_target") or "") is not None
-    return opcode == "async-start"
+def _may_communicate(instruction: ProtoInstruction, opcode: str, data: bytes) -> bool:
+    """Whether what is no plain collective may communicate all the same; a damaged one is among the module's faults."""
+    if opcode == "fusion" and _CUSTOM_FUSION not in data:
+        return False
+    try:
+        target = instruction.raw_attribute("custom_call_target") or ""
+    except UnreadableError:
+        return False
+    return opcode != "custom-call" or custom_call_opcode(target) is not None

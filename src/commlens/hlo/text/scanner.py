@@ -133,6 +133,9 @@ class Scanner:
         opening, closing = structure
         hits, fusions = self._opcodes(text, start)
         rows = np.searchsorted(newlines, hits)
+        heads = np.zeros(newlines.size, dtype=bool)
+        heads[opening] = True
+        hits, rows = hits[~heads[rows]], rows[~heads[rows]]  # "%main (x: f32[]) {" is no opcode
         quotes = np.flatnonzero(text == _QUOTE)
         if quotes.size:
             quotes = self._unescaped(text, quotes)
