@@ -235,7 +235,7 @@ def test_a_graph_can_leave_call_sites_out() -> None:
 
 def test_absurd_counts_are_unknown() -> None:
     """Counts that do not fit 64 bits, which only a broken module has, are not written out."""
-    loop_of = "backend_config={\"known_trip_count\":{\"n\":\"999999999999999999\"}}"
+    loop_of = 'backend_config={"known_trip_count":{"n":"999999999999999999"}}'
     parts = ["HloModule m\n\nc.0 {\n  p = f32[8] parameter(0)\n  ROOT r = f32[8] all-reduce(p), to_apply=add\n}\n"]
     parts += [
         f"c.{i} {{\n  p = f32[8] parameter(0)\n  ROOT x = f32[8] while(p), condition=k, body=c.{i - 1}, {loop_of}\n}}\n"

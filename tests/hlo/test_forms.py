@@ -362,7 +362,7 @@ def test_text_without_instructions_is_no_module(text: str) -> None:
 
 def test_108_without_stack_frame_tables_there_is_no_source() -> None:
     """A frame id that leads nowhere is no source, and no fault."""
-    found = discover(module("  x = f32[8]{0} all-reduce(a), to_apply=plus, metadata={op_name=\"f\" stack_frame_id=3}"))
+    found = discover(module('  x = f32[8]{0} all-reduce(a), to_apply=plus, metadata={op_name="f" stack_frame_id=3}'))
     assert [(site.op_name, site.source) for site in found.sites] == [("f", None)]
 
 
@@ -372,3 +372,9 @@ def test_bodies_without_instructions_are_empty() -> None:
     assert [computation.instructions for computation in found.computations] == [()]
     assert discover(found).sites == ()
     assert read_modules(b"HloModule m\ne {\n   something else\n}\n") == []
+
+
+def test_axis_names_of_any_script() -> None:
+    """A mesh axis is called what the program calls it."""
+    (row,) = read("  x = f32[16]{0} all-gather(a), replica_groups=mesh['δ'=2,'模型'=4] {'模型'}, dimensions={0}")
+    assert row[-1] == "mesh['δ'=2,'模型'=4] {'模型'}"

@@ -187,7 +187,7 @@ class TextInstruction(Instruction):
         value = self._value("replica_groups")
         try:
             if value is not None:
-                return parse_replica_groups(value.decode("latin-1"))
+                return parse_replica_groups(as_text(value))
         except ValueError as error:
             msg = f"replica_groups cannot be read: {error}"
             raise UnreadableError(msg) from error
@@ -201,7 +201,7 @@ class TextInstruction(Instruction):
         if value is None:
             return None
         try:
-            return parse_source_target_pairs(value.decode("latin-1"))
+            return parse_source_target_pairs(as_text(value))
         except ValueError as error:
             msg = f"source_target_pairs cannot be read: {error}"
             raise UnreadableError(msg) from error

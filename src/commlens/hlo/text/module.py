@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from commlens.hlo.model import Call, Module, Unread
+from commlens.hlo.signature import Site
 from commlens.hlo.text.careful import find_instructions
 from commlens.hlo.text.computation import TextComputation
 from commlens.hlo.text.frames import StackFrames, read_frames
@@ -18,14 +19,13 @@ from commlens.hlo.text.index import Index, make_index
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.lexis import NAME, as_text, blank_comments
 from commlens.hlo.text.line import parse_attributes
-from commlens.hlo.text.sites import LOOKED_AT, IrregularLineError, LineReader, is_caller, must_be_looked_into
+from commlens.hlo.text.sites import LOOKED_AT, IrregularLineError, LineReader, Other, is_caller, must_be_looked_into
 from commlens.hlo.text.values import read_integer, read_map
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from commlens.hlo.model import Computation, Instruction
-    from commlens.hlo.signature import Site
 
 _HEADER: Final = re.compile(rb"\s*HloModule\s+(?P<name>\"[^\"]*\"|[^\s,]+)")
 _FUSION: Final = re.compile(rb"\bfusion\s*\(")
@@ -254,16 +254,22 @@ class TextModule(Module):
         reader = LineReader()
         found: dict[int, list[Site | Instruction]] = {}
         callers: list[TextInstruction] = []
-        for number, read in self._read_lines(reader):
-            opcode, item = read
-            if isinstance(item, TextInstruction) and is_caller(opcode):
-                callers.append(item)
-            if must_be_looked_into(opcode, item):
-                found.setdefault(number, []).append(item)
+        for number, reads in self._read_lines(reader):
+            kept: list[Site | Instruction] = []
+            for read in reads:
+                if isinstance(read, Site):
+                    kept.append(read)
+                    continue
+                if is_caller(read):
+                    callers.append(read.instruction)
+                if must_be_looked_into(read):
+                    kept.append(read.instruction)
+            if kept:
+                found[number] = kept
         return [(self._computation(number), found[number]) for number in sorted(found)], callers
 
-    def _read_lines(self, reader: LineReader) -> Iterator[tuple[int, tuple[bytes, Site | TextInstruction]]]:
-        """Yield every line on which an opcode of interest stands, with the number of its computation."""
+    def _read_lines(self, reader: LineReader) -> Iterator[tuple[int, list[Site | Other]]]:
+        """Yield what stands on the lines of interest, computation by computation."""
         index = self._index
         low, high = np.searchsorted(index.hits, (index.opened[self._first], index.ends[self._last - 1])).tolist()
         numbers = np.searchsorted(index.opened, index.hits[low:high]) - 1
@@ -272,36 +278,36 @@ class TextModule(Module):
             if start < stop:
                 number = int(numbers[start - low])
                 try:
-                    yield from [(number, read) for read in self._read_printed(reader, number, start, stop)]
+                    yield number, self._read_printed(reader, number, start, stop)
                 except IrregularLineError:
                     self._irregular[number] = find_instructions(self.text, int(index.bodies[number]))[0]
                     self._made.pop(number, None)
         for number in sorted(self._irregular):
             if self._first <= number < self._last:
-                yield from self._read_irregular(reader, number)
+                yield number, self._read_irregular(reader, number)
 
-    def _read_printed(
-        self, reader: LineReader, number: int, start: int, stop: int
-    ) -> Iterator[tuple[bytes, Site | TextInstruction]]:
-        """Yield what stands on the printed lines of one computation, given which hits are its."""
+    def _read_printed(self, reader: LineReader, number: int, start: int, stop: int) -> list[Site | Other]:
+        """Read the printed lines of one computation, given which hits are its."""
         index, computation = self._index, self._computation(number)
         columns = (index.hits, index.hit_lines, index.hit_ends, index.hit_numbers)
+        found: list[Site | Other] = []
         last_line = -1
         for paren, line_start, end, line in zip(*(column[start:stop].tolist() for column in columns), strict=True):
             if line_start != last_line:
                 last_line = line_start
-                yield reader.read(computation, paren, line_start, end, line)
+                found.append(reader.read(computation, paren, line_start, end, line))
+        return found
 
-    def _read_irregular(
-        self, reader: LineReader, number: int
-    ) -> Iterator[tuple[int, tuple[bytes, Site | TextInstruction]]]:
+    def _read_irregular(self, reader: LineReader, number: int) -> list[Site | Other]:
         computation = self._computation(number)
+        found: list[Site | Other] = []
         for instruction in computation.instructions:
             seen = LOOKED_AT.search(self.text, instruction.start, instruction.end)
             if seen is not None:
                 read = reader.read_written(computation, seen.end() - 1, instruction.start, instruction.end)
-                if read is not None and read[0] != b"fusion":
-                    yield number, read
+                if read is not None:
+                    found.append(read)
+        return found
 
     def communication(self) -> Iterator[tuple[Computation, Iterable[Site | Instruction]]]:
         """Yield the computations in which something may communicate, in file order, with what that is."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.errors import GrammarError
 from commlens.hlo.collectives import is_collective, signature_of
@@ -23,7 +23,6 @@ from commlens.hlo.text.line import shape_end
 from commlens.hlo.text.values import read_metadata
 
 if TYPE_CHECKING:
-    from commlens.hlo.model import Instruction
     from commlens.hlo.signature import Signature
     from commlens.hlo.text.computation import TextComputation
 
@@ -121,6 +120,18 @@ class TextSite(Site):
         return source_of(self._metadata(), self._computation)
 
 
+class Other(NamedTuple):
+    """An instruction of interest that is no plain collective, or one that could not be read.
+
+    Attributes:
+        opcode: the opcode; empty where none can be made out.
+        instruction: the instruction.
+    """
+
+    opcode: bytes
+    instruction: TextInstruction
+
+
 @dataclass(slots=True)
 class LineReader:
     """Reads communicating lines of one module; keeps the spellings it has seen.
@@ -139,9 +150,7 @@ class LineReader:
     shapes: set[bytes] = field(default_factory=set[bytes])
     opcodes: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
 
-    def read(
-        self, computation: TextComputation, paren: int, start: int, end: int, number: int
-    ) -> tuple[bytes, Site | TextInstruction]:
+    def read(self, computation: TextComputation, paren: int, start: int, end: int, number: int) -> Site | Other:
         """Read the printed line on which an opcode of interest seems to stand.
 
         Args:
@@ -152,7 +161,7 @@ class LineReader:
             number: its number, counted from 1.
 
         Returns:
-            The opcode, and a site where the line could be read.
+            A site where the line is a collective and could be read.
 
         Raises:
             IrregularLineError: the line is only a part of an instruction.
@@ -170,10 +179,10 @@ class LineReader:
         if communicates is None:
             communicates = self.opcodes[opcode] = is_collective(as_text(opcode))
         if not communicates:
-            return opcode, TextInstruction(computation, start, end)
+            return Other(opcode, TextInstruction(computation, start, end))
         close = text.find(b")", paren, end)
-        tail = self._tail(text[close + 1 : end]) if close >= 0 else None
-        shapes = None if tail is None else self._operand_shapes(computation, text[paren + 1 : close], start)
+        shapes = None if close < 0 else self._operand_shapes(computation, text[paren + 1 : close], start)
+        tail = None if shapes is None else self._tail(text, close + 1, end)
         if tail is None or shapes is None:
             return self._read_whole(computation, start, end)
         reduced, channel_id = tail
@@ -184,13 +193,13 @@ class LineReader:
             try:
                 signature = self.signatures[key] = signature_of(instruction)
             except UnreadableError:
-                return opcode, instruction
-        return opcode, TextSite(computation, start, end, number, signature, channel_id)
+                return Other(opcode, instruction)
+        return TextSite(computation, start, end, number, signature, channel_id)
 
-    def _read_whole(self, computation: TextComputation, start: int, end: int) -> tuple[bytes, Site | TextInstruction]:
+    def _read_whole(self, computation: TextComputation, start: int, end: int) -> Site | Other:
         """Take a line apart that must be one whole instruction."""
         read = self.read_in_full(computation, start, end)
-        if read is None or not read[0] or depth_of(computation.text, start, end):
+        if read is None or (isinstance(read, Other) and not read.opcode) or depth_of(computation.text, start, end):
             raise IrregularLineError
         return read
 
@@ -203,21 +212,20 @@ class LineReader:
             self.shapes.add(shape)
         return whole
 
-    def _tail(self, tail: bytes) -> tuple[bytes, int | None] | None:
+    def _tail(self, text: bytes, start: int, end: int) -> tuple[bytes, int | None] | None:
         """Return an attribute list without what differs from line to line, and the channel.
 
         Returns:
             The list without metadata, reducer and channel number, a mark in the number's place; None where the line
             must be read in full.
         """
-        metadata = tail.find(_METADATA)
-        written = tail if metadata < 0 else tail[:metadata]
-        if metadata >= 0 and (tail[-1] != _CLOSING_BRACE or tail.find(b"}, ", metadata) >= 0):
-            written = _without_config(tail, metadata)
-        elif metadata < 0 and _BACKEND_CONFIG in tail:
-            written = _without_config(tail, len(tail))
-        if written is None:
-            return None
+        metadata = text.find(_METADATA, start, end)
+        if metadata < 0 or text[end - 1] != _CLOSING_BRACE or text.find(b"}, ", metadata, end) >= 0:
+            written = _without_config(text[start:end])
+            if written is None:
+                return None
+        else:
+            written = text[start:metadata]
         try:
             return self.tails[written]
         except KeyError:
@@ -237,15 +245,18 @@ class LineReader:
         text, definitions = computation.text, computation.definitions
         shapes: list[bytes] = []
         for operand in operands.split(b", "):
-            behind = definitions.value_of(operand.removeprefix(b"%"), start)
-            if behind is None or text[behind] == _OPENING_PAREN:
+            behind = definitions.just_above(operand, start)
+            if behind < 0:
+                found = definitions.value_of(operand.removeprefix(b"%"), start)
+                if found is None:
+                    return None
+                behind = found
+            if text[behind] == _OPENING_PAREN:
                 return None
             shapes.append(text[behind : text.find(b" ", behind)])
         return shapes[0] if len(shapes) == 1 else b", ".join(shapes)
 
-    def read_written(
-        self, computation: TextComputation, paren: int, start: int, end: int
-    ) -> tuple[bytes, Site | TextInstruction] | None:
+    def read_written(self, computation: TextComputation, paren: int, start: int, end: int) -> Site | Other | None:
         """Read an instruction of a computation that people laid out: as a printed line where it is one after all.
 
         Args:
@@ -255,7 +266,7 @@ class LineReader:
             end: offset behind its last byte; blanks may stand before it.
 
         Returns:
-            The opcode, and a site where it could be read; None where nothing of interest is there.
+            A site where it is a collective and could be read; None where nothing of interest is there.
         """
         text = computation.text
         written = text[start:end].rstrip()
@@ -266,34 +277,33 @@ class LineReader:
                 pass
         return self.read_in_full(computation, start, end)
 
-    def read_in_full(
-        self, computation: TextComputation, start: int, end: int
-    ) -> tuple[bytes, Site | TextInstruction] | None:
+    def read_in_full(self, computation: TextComputation, start: int, end: int) -> Site | Other | None:
         """Read an instruction by taking it apart, wherever its parts stand."""
         instruction = TextInstruction(computation, start, end)
         try:
             opcode = instruction.opcode
         except UnreadableError:
             looks_so = COMMUNICATES.search(computation.text, start, end) is not None
-            return (b"", instruction) if looks_so else None
+            return Other(b"", instruction) if looks_so else None
         if not is_collective(opcode):
-            return opcode.encode(), instruction
+            return Other(opcode.encode(), instruction)
         try:
-            signature = signature_of(instruction)
-            return opcode.encode(), InstructionSite(instruction, signature, instruction.channel_id)
+            return InstructionSite(instruction, signature_of(instruction), instruction.channel_id)
         except UnreadableError:
-            return opcode.encode(), instruction
+            return Other(opcode.encode(), instruction)
 
 
-def _without_config(tail: bytes, metadata: int) -> bytes | None:
-    """Cut metadata and a backend_config behind it off an attribute list; None where more stands there."""
+def _without_config(tail: bytes) -> bytes | None:
+    """Cut a backend_config, and metadata before it, off an attribute list; None where more stands behind them."""
     config = tail.find(_BACKEND_CONFIG)
-    if config < 0 or closing(tail, config + len(_BACKEND_CONFIG) - 1) != len(tail) - 1:
-        return None
-    rest = tail[:config]
-    if metadata >= config:
-        return rest
-    return None if rest.find(b"}, ", metadata) >= 0 or not rest.endswith(b"}") else rest[:metadata]
+    if config >= 0:
+        if closing(tail, config + len(_BACKEND_CONFIG) - 1) != len(tail) - 1:
+            return None
+        tail = tail[:config]
+    metadata = tail.find(_METADATA)
+    if metadata < 0:
+        return tail
+    return None if tail.find(b"}, ", metadata) >= 0 or not tail.endswith(b"}") else tail[:metadata]
 
 
 def _reduced(tail: bytes) -> tuple[bytes, int | None] | None:
@@ -322,16 +332,17 @@ def _without(tail: bytes, mark: bytes) -> tuple[bytes, bytes | None] | None:
     return tail[:start] + tail[stop:], tail[start + len(mark) : stop]
 
 
-def is_caller(opcode: bytes) -> bool:
-    """Whether an instruction of that opcode runs other computations."""
-    return as_text(opcode) in CALLERS
+def is_caller(read: Other) -> bool:
+    """Whether an instruction runs other computations."""
+    return as_text(read.opcode) in CALLERS
 
 
-def must_be_looked_into(opcode: bytes, instruction: Instruction | Site) -> bool:
-    """Whether something that is no plain collective may communicate all the same."""
-    if isinstance(instruction, Site) or not opcode or opcode == b"async-start" or is_collective(as_text(opcode)):
+def must_be_looked_into(read: Other) -> bool:
+    """Whether an instruction that is no plain collective may communicate all the same."""
+    opcode, instruction = read
+    if not opcode or opcode == b"async-start" or is_collective(as_text(opcode)):
         return True
-    if opcode != b"custom-call" or not isinstance(instruction, TextInstruction):
+    if opcode != b"custom-call":
         return False
     text = instruction.computation.text
     target = _CUSTOM_TARGET.search(text, instruction.start, instruction.end)
