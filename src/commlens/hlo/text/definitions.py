@@ -61,17 +61,6 @@ class Definitions:
                 return found
         return self._mapped(name)
 
-    def just_above(self, name: bytes, before: int) -> int:
-        """Return the offset behind ``name = `` of a printed line not far above, -1 if there is none.
-
-        Args:
-            name: the name as the operand list spells it, with ``%`` where it has one.
-            before: offset of the use.
-        """
-        needle = b"\n  " + name + b" = "
-        found = self._text.rfind(needle, max(self._body - 1, before - _NEAR), before)
-        return -1 if found < 0 else found + len(needle)
-
     def _regular(self, name: bytes, before: int) -> int | None:
         """Look a few lines above the use, then at the top of the computation."""
         text, body = self._text, self._body - 1

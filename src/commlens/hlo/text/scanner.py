@@ -32,25 +32,46 @@ def _ending(text: bytes) -> int:
     return int.from_bytes(text, "little")
 
 
-_EIGHT: Final = tuple(
-    _ending(name[-8:])
-    for name in (
-        b"all-reduce",
-        b"all-gather",
-        b"reduce-scatter",
-        b"all-to-all",
-        b"collective-permute",
-        b"cross-replica-sum",
-        b"conditional",
-        b"custom-call",
-    )
+def _suffix(text: bytes) -> tuple[np.uint64, int]:
+    """Return how far to shift the eight bytes before a position to compare their end with a text, and its number."""
+    return np.uint64(8 * (8 - len(text))), _ending(text)
+
+
+_EIGHT: Final = np.array(
+    [
+        _ending(name[-8:])
+        for name in (
+            b"all-reduce",
+            b"all-gather",
+            b"reduce-scatter",
+            b"all-to-all",
+            b"collective-permute",
+            b"cross-replica-sum",
+            b"conditional",
+            b"custom-call",
+        )
+    ],
+    dtype=np.uint64,
 )
 _BROADCAST: Final = (_ending(b"roadcast"), _ending(b"lective-b"[-8:]))
-_SHORTER: Final = tuple(
-    (8 * (8 - len(name)), _ending(name)) for name in (b"-start", b" while", b" call", b" send", b" recv")
+_SHORTER: Final = tuple(_suffix(name) for name in (b"-start", b" while", b" call", b" send", b" recv"))
+_COPY_START: Final = _suffix(b"py-start")
+_FUSION: Final = _suffix(b" fusion")
+_LAST_FOURS: Final = (
+    *(b"duce", b"ther", b"tter", b"-all", b"mute", b"-sum", b"onal", b"call"),
+    *(b"cast", b"tart", b"hile", b"send", b"recv", b"sion"),
 )
-_COPY_START: Final = (8 * (8 - len(b"py-start")), _ending(b"py-start"))
-_FUSION: Final = (8 * (8 - len(b" fusion")), _ending(b" fusion"))
+
+
+def _slot(fours: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the slot of four bytes in a table of 1024: a multiplicative hash."""
+    return fours * np.uint64(2654435761) >> np.uint64(22) & np.uint64(1023)
+
+
+_LIKELY: Final = np.zeros(1024, dtype=bool)
+"""Whether four bytes may end an opcode of interest: most parentheses are told from those by one look-up."""
+_LIKELY[_slot(np.array([_ending(four) for four in _LAST_FOURS], dtype=np.uint64))] = True
+_LIKELY.setflags(write=False)
 
 _WORD_START: Final = np.zeros(256, dtype=bool)
 _WORD_START[list(b"%_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")] = True
@@ -203,22 +224,20 @@ class Scanner:
         if not parens.size:
             return parens, parens
         words = self._eights[parens + (start - 8)]
-        wanted = np.zeros(parens.size, dtype=bool)
-        for value in _EIGHT:
-            wanted |= words == value
+        likely = np.flatnonzero(_LIKELY[_slot(words >> np.uint64(32))] | (words >> np.uint64(56) == _BLANK))
+        parens, words = parens[likely], words[likely]
+        wanted = np.isin(words, _EIGHT)
         for shift, value in _SHORTER:
-            wanted |= words >> np.uint64(shift) == value
-        wanted &= words >> np.uint64(_COPY_START[0]) != _COPY_START[1]
+            wanted |= words >> shift == value
+        wanted &= words >> _COPY_START[0] != _COPY_START[1]
         broadcasts = np.flatnonzero(words == _BROADCAST[0])
-        if broadcasts.size:
-            before = parens[broadcasts] + (start - 16)
-            real = (before >= 0) & (self._eights[np.maximum(before, 0)] == _BROADCAST[1])
-            wanted[broadcasts[real]] = True
-        spaced = np.flatnonzero(words >> np.uint64(56) == _BLANK)
-        if spaced.size:  # "opcode (": allowed, never printed; a tuple shape follows "= "
-            letter = words[spaced] >> np.uint64(48) & np.uint64(0xFF)
-            wanted[spaced[(letter >= ord("a")) & (letter <= ord("z"))]] = True
-        return parens[wanted], parens[words >> np.uint64(_FUSION[0]) == _FUSION[1]]
+        before = parens[broadcasts] + (start - 16)
+        real = (before >= 0) & (self._eights[np.maximum(before, 0)] == _BROADCAST[1])
+        wanted[broadcasts[real]] = True
+        letters = words >> np.uint64(48) & np.uint64(0xFF)
+        spaced = words >> np.uint64(56) == _BLANK  # "opcode (": allowed, never printed; a tuple shape follows "= "
+        wanted |= spaced & (letters >= ord("a")) & (letters <= ord("z"))
+        return parens[wanted], parens[words >> _FUSION[0] == _FUSION[1]]
 
     def _unescaped(self, text: Bytes, quotes: Positions) -> Positions | None:
         """Drop escaped quotes; None where more than one backslash stands before a quote."""

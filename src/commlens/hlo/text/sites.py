@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _METADATA: Final = b", metadata={"
 _BACKEND_CONFIG: Final = b", backend_config={"
 _CLOSING_BRACE, _OPENING_PAREN = b"}("
+_NEAR: Final = 1024
 _SAFE_DIGITS: Final = 18
 _MOST_TAILS: Final = 4096
 _INDEX_COMMENT: Final = re.compile(rb"/\*index=\d+\*/")
@@ -139,7 +140,7 @@ class LineReader:
     Attributes:
         signatures: signature by spelling.
         tails: what is left of an attribute list, and its channel, by how the list is written; bounded.
-        shapes: spellings that are known to be whole shapes.
+        heads: opcode by ``shape opcode``, for those known to be just that.
         opcodes: whether the opcodes seen so far are collectives.
     """
 
@@ -147,7 +148,7 @@ class LineReader:
     tails: dict[bytes, tuple[bytes, int | None] | None] = field(
         default_factory=dict[bytes, "tuple[bytes, int | None] | None"]
     )
-    shapes: set[bytes] = field(default_factory=set[bytes])
+    heads: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
     opcodes: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
 
     def read(self, computation: TextComputation, paren: int, start: int, end: int, number: int) -> Site | Other:
@@ -170,23 +171,22 @@ class LineReader:
         if text[end - 1] in _GOES_ON:
             raise IrregularLineError
         equals = text.find(b" = ", start, paren)
-        blank = text.rfind(b" ", start, paren)
-        shape = text[equals + 3 : blank]
-        if equals < 0 or blank <= equals or (shape not in self.shapes and not self._is_shape(shape)):
-            return self._read_whole(computation, start, end)
-        opcode = text[blank + 1 : paren]
-        communicates = self.opcodes.get(opcode)
-        if communicates is None:
-            communicates = self.opcodes[opcode] = is_collective(as_text(opcode))
-        if not communicates:
+        head = text[equals + 3 : paren]
+        opcode = self.heads.get(head)
+        if opcode is None:
+            opcode = self._opcode_of(head) if equals >= 0 else None
+            if opcode is None:
+                return self._read_whole(computation, start, end)
+            self.heads[head] = opcode
+        if not self.opcodes[opcode]:
             return Other(opcode, TextInstruction(computation, start, end))
         close = text.find(b")", paren, end)
-        shapes = None if close < 0 else self._operand_shapes(computation, text[paren + 1 : close], start)
+        shapes = self._operand_shapes(computation, paren + 1, close, start)
         tail = None if shapes is None else self._tail(text, close + 1, end)
         if tail is None or shapes is None:
             return self._read_whole(computation, start, end)
         reduced, channel_id = tail
-        key = (shape, opcode, reduced, shapes)
+        key = (head, reduced, shapes)
         signature = self.signatures.get(key)
         if signature is None:
             instruction = TextInstruction(computation, start, end)
@@ -203,14 +203,17 @@ class LineReader:
             raise IrregularLineError
         return read
 
-    def _is_shape(self, shape: bytes) -> bool:
+    def _opcode_of(self, head: bytes) -> bytes | None:
+        """Return the opcode of ``shape opcode``, None where that is not what stands there."""
+        blank = head.rfind(b" ")
         try:
-            whole = shape_end(shape, 0) == len(shape)
+            if blank < 0 or shape_end(head, 0) != blank:
+                return None
         except GrammarError:
-            return False
-        if whole:
-            self.shapes.add(shape)
-        return whole
+            return None
+        opcode = head[blank + 1 :]
+        self.opcodes.setdefault(opcode, is_collective(as_text(opcode)))
+        return opcode
 
     def _tail(self, text: bytes, start: int, end: int) -> tuple[bytes, int | None] | None:
         """Return an attribute list without what differs from line to line, and the channel.
@@ -234,27 +237,28 @@ class LineReader:
             self.tails[written] = reduced
         return reduced
 
-    def _operand_shapes(self, computation: TextComputation, operands: bytes, start: int) -> bytes | None:
+    def _operand_shapes(self, computation: TextComputation, opened: int, close: int, start: int) -> bytes | None:
         """Return the spellings of the operands' shapes, None where they are not simple arrays."""
-        if b"(" in operands:
+        text = computation.text
+        operands = text[opened:close]
+        needle = b"\n  " + operands + b" = "
+        found = text.rfind(needle, max(computation.body - 1, start - _NEAR), start)  # one operand, just above
+        if found >= 0:
+            behind = found + len(needle)
+            return None if text[behind] == _OPENING_PAREN else text[behind : text.find(b" ", behind)]
+        if close < 0 or b"(" in operands:
             return None
         if b"[" in operands:
             return _TYPED_NAME.sub(b"", operands)
         if b"/*" in operands:
             operands = _INDEX_COMMENT.sub(b"", operands)
-        text, definitions = computation.text, computation.definitions
         shapes: list[bytes] = []
         for operand in operands.split(b", "):
-            behind = definitions.just_above(operand, start)
-            if behind < 0:
-                found = definitions.value_of(operand.removeprefix(b"%"), start)
-                if found is None:
-                    return None
-                behind = found
-            if text[behind] == _OPENING_PAREN:
+            value = computation.definitions.value_of(operand.removeprefix(b"%"), start)
+            if value is None or text[value] == _OPENING_PAREN:
                 return None
-            shapes.append(text[behind : text.find(b" ", behind)])
-        return shapes[0] if len(shapes) == 1 else b", ".join(shapes)
+            shapes.append(text[value : text.find(b" ", value)])
+        return b", ".join(shapes)
 
     def read_written(self, computation: TextComputation, paren: int, start: int, end: int) -> Site | Other | None:
         """Read an instruction of a computation that people laid out: as a printed line where it is one after all.
