@@ -57,7 +57,7 @@ def canonical_subgroups(tile: Tile, kinds: Sequence[Subgroup]) -> tuple[Tile | N
         raise CommlensError(msg)
     places = {kind: [cut + place for place, each in enumerate(kinds) if each == kind] for kind in SUBGROUPS}
     sizes = {kind: math.prod(dims[place] for place in places[kind]) for kind in SUBGROUPS}
-    present = tuple(kind for kind in SUBGROUPS if sizes[kind] > 1)
+    present: tuple[Subgroup, ...] = tuple(kind for kind in SUBGROUPS if sizes[kind] > 1)
     if math.prod(dims[:cut]) == 1 and len(set(present or kinds)) == 1:
         return None, present or tuple(kinds[:1])
     order = [*range(cut), *(place for kind in SUBGROUPS for place in places[kind])]
