@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _METADATA: Final = b", metadata={"
 _BACKEND_CONFIG: Final = b", backend_config={"
 _CLOSING_BRACE, _OPENING_PAREN = b"}("
+_METADATA_MARK: Final = len(b", metadata=")
 _NEAR: Final = 1024
 _SAFE_DIGITS: Final = 18
 _MOST_TAILS: Final = 4096
@@ -85,7 +86,7 @@ class TextSite(Site):
     def name(self) -> str:
         """The instruction's name."""
         text = self._computation.text
-        name = text[self._start : text.index(b" = ", self._start, self._end)].strip()
+        name = text[self._start : text.find(b"=", self._start, self._end)].strip()
         return as_text(name.removeprefix(b"ROOT ").lstrip().removeprefix(b"%"))
 
     @property
@@ -140,16 +141,14 @@ class LineReader:
     Attributes:
         signatures: signature by spelling.
         tails: what is left of an attribute list, and its channel, by how the list is written; bounded.
-        heads: opcode by ``shape opcode``, for those known to be just that.
-        opcodes: whether the opcodes seen so far are collectives.
+        heads: every ``shape opcode`` of a collective seen so far.
     """
 
     signatures: dict[tuple[bytes, ...], Signature] = field(default_factory=dict[tuple[bytes, ...], "Signature"])
-    tails: dict[bytes, tuple[bytes, int | None] | None] = field(
-        default_factory=dict[bytes, "tuple[bytes, int | None] | None"]
+    tails: dict[bytes | None, tuple[bytes, int | None]] = field(
+        default_factory=dict[bytes | None, "tuple[bytes, int | None]"]
     )
-    heads: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
-    opcodes: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
+    heads: set[bytes] = field(default_factory=set[bytes])
 
     def read(self, computation: TextComputation, paren: int, start: int, end: int, number: int) -> Site | Other:
         """Read the printed line on which an opcode of interest seems to stand.
@@ -168,33 +167,49 @@ class LineReader:
             IrregularLineError: the line is only a part of an instruction.
         """
         text = computation.text
-        if text[end - 1] in _GOES_ON:
-            raise IrregularLineError
-        equals = text.find(b" = ", start, paren)
-        head = text[equals + 3 : paren]
-        opcode = self.heads.get(head)
-        if opcode is None:
-            opcode = self._opcode_of(head) if equals >= 0 else None
-            if opcode is None:
-                return self._read_whole(computation, start, end)
-            self.heads[head] = opcode
-        if not self.opcodes[opcode]:
-            return Other(opcode, TextInstruction(computation, start, end))
+        head = text[text.find(b"=", start, paren) + 2 : paren]
+        if head not in self.heads or text[end - 1] in _GOES_ON:
+            return self._read_unseen(computation, paren, start, end, number)
         close = text.find(b")", paren, end)
-        shapes = self._operand_shapes(computation, paren + 1, close, start)
-        tail = None if shapes is None else self._tail(text, close + 1, end)
-        if tail is None or shapes is None:
+        needle = b"\n  " + text[paren + 1 : close] + b" = "  # one operand, defined a few lines above
+        above = text.rfind(needle, max(start - _NEAR, computation.body - 1), start)
+        value = above + len(needle)
+        if above < 0 or text[value] == _OPENING_PAREN:
+            shapes = self._operand_shapes(computation, text[paren + 1 : close], start)
+        else:
+            shapes = text[value : text.find(b" ", value)]
+        brace = text.rfind(b"{", close, end)
+        if text[brace - _METADATA_MARK : brace + 1] == _METADATA and text[end - 1] == _CLOSING_BRACE:
+            written = text[close + 1 : brace - _METADATA_MARK]  # nothing stands behind the metadata
+        else:
+            written = _without_config(text[close + 1 : end])
+        tail = self.tails.get(written) or self._tail(written)
+        if close < 0 or tail is None or shapes is None:
             return self._read_whole(computation, start, end)
         reduced, channel_id = tail
-        key = (head, reduced, shapes)
-        signature = self.signatures.get(key)
+        signature = self.signatures.get((head, reduced, shapes))
         if signature is None:
             instruction = TextInstruction(computation, start, end)
             try:
-                signature = self.signatures[key] = signature_of(instruction)
+                signature = self.signatures[head, reduced, shapes] = signature_of(instruction)
             except UnreadableError:
-                return Other(opcode, instruction)
+                return Other(head[head.rfind(b" ") + 1 :], instruction)
         return TextSite(computation, start, end, number, signature, channel_id)
+
+    def _read_unseen(self, computation: TextComputation, paren: int, start: int, end: int, number: int) -> Site | Other:
+        """Read a line whose shape and opcode are not known yet as those of a collective."""
+        text = computation.text
+        if text[end - 1] in _GOES_ON:
+            raise IrregularLineError
+        equals = text.find(b"=", start, paren)
+        head = text[equals + 2 : paren]
+        opcode = _opcode_of(head) if text[equals - 1 : equals + 2] == b" = " else None
+        if opcode is None:
+            return self._read_whole(computation, start, end)
+        if not is_collective(as_text(opcode)):
+            return Other(opcode, TextInstruction(computation, start, end))
+        self.heads.add(head)
+        return self.read(computation, paren, start, end, number)
 
     def _read_whole(self, computation: TextComputation, start: int, end: int) -> Site | Other:
         """Take a line apart that must be one whole instruction."""
@@ -203,50 +218,24 @@ class LineReader:
             raise IrregularLineError
         return read
 
-    def _opcode_of(self, head: bytes) -> bytes | None:
-        """Return the opcode of ``shape opcode``, None where that is not what stands there."""
-        blank = head.rfind(b" ")
-        try:
-            if blank < 0 or shape_end(head, 0) != blank:
-                return None
-        except GrammarError:
-            return None
-        opcode = head[blank + 1 :]
-        self.opcodes.setdefault(opcode, is_collective(as_text(opcode)))
-        return opcode
+    def _tail(self, written: bytes | None) -> tuple[bytes, int | None] | None:
+        """Return an attribute list without reducer and channel number, and that number.
 
-    def _tail(self, text: bytes, start: int, end: int) -> tuple[bytes, int | None] | None:
-        """Return an attribute list without what differs from line to line, and the channel.
+        Args:
+            written: the list without metadata, None where that could not be cut off.
 
         Returns:
-            The list without metadata, reducer and channel number, a mark in the number's place; None where the line
-            must be read in full.
+            The list, a mark in the number's place; None where the line must be read in full.
         """
-        metadata = text.find(_METADATA, start, end)
-        if metadata < 0 or text[end - 1] != _CLOSING_BRACE or text.find(b"}, ", metadata, end) >= 0:
-            written = _without_config(text[start:end])
-            if written is None:
-                return None
-        else:
-            written = text[start:metadata]
-        try:
-            return self.tails[written]
-        except KeyError:
-            reduced = _reduced(written)
-        if len(self.tails) < _MOST_TAILS:
+        reduced = None if written is None else _reduced(written)
+        if written is not None and reduced is not None and len(self.tails) < _MOST_TAILS:
             self.tails[written] = reduced
         return reduced
 
-    def _operand_shapes(self, computation: TextComputation, opened: int, close: int, start: int) -> bytes | None:
+    def _operand_shapes(self, computation: TextComputation, operands: bytes, start: int) -> bytes | None:
         """Return the spellings of the operands' shapes, None where they are not simple arrays."""
         text = computation.text
-        operands = text[opened:close]
-        needle = b"\n  " + operands + b" = "
-        found = text.rfind(needle, max(computation.body - 1, start - _NEAR), start)  # one operand, just above
-        if found >= 0:
-            behind = found + len(needle)
-            return None if text[behind] == _OPENING_PAREN else text[behind : text.find(b" ", behind)]
-        if close < 0 or b"(" in operands:
+        if b"(" in operands:
             return None
         if b"[" in operands:
             return _TYPED_NAME.sub(b"", operands)
@@ -295,6 +284,15 @@ class LineReader:
             return InstructionSite(instruction, signature_of(instruction), instruction.channel_id)
         except UnreadableError:
             return Other(opcode.encode(), instruction)
+
+
+def _opcode_of(head: bytes) -> bytes | None:
+    """Return the opcode of ``shape opcode``, None where that is not what stands there."""
+    blank = head.rfind(b" ")
+    try:
+        return head[blank + 1 :] if blank > 0 and shape_end(head, 0) == blank else None
+    except GrammarError:
+        return None
 
 
 def _without_config(tail: bytes) -> bytes | None:
