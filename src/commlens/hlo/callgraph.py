@@ -28,6 +28,7 @@ class CallGraph:
     def __init__(self, module: Module, names: Iterable[str], leaves_out: Callable[[Call], bool]) -> None:
         entry = module.entry
         self._entry = None if entry is None else entry.name
+        self._is_cut = module.is_cut
         self._calls: dict[str, list[Call]] = {}
         self._executions: dict[str, int | None] = {}
         self._conditionals: dict[str, tuple[str, ...]] = {}
@@ -96,7 +97,7 @@ class CallGraph:
         if name == self._entry:
             return 1
         total = 0
-        unknown = False
+        unknown = self._is_cut and not self.calls_of(name)  # what calls it may have been cut off
         for call in self.calls_of(name):
             outer = self._executions.get(call.caller.computation.name)
             if outer == 0:

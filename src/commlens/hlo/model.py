@@ -294,6 +294,11 @@ class Module(ABC):
         """The module's own frontend attributes."""
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the source ends inside the entry computation, so that calls of others may be missing."""
+        return False
+
+    @property
     @abstractmethod
     def structure_faults(self) -> Sequence[Unread]:
         """What could not be read of the module's structure: cut or unclosed text, wild bytes."""

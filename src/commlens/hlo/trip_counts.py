@@ -18,9 +18,12 @@ from commlens.hlo.model import UnreadableError
 if TYPE_CHECKING:
     from commlens.hlo.model import Computation, Instruction
 
-_KNOWN: Final = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,18})"?')
-_TRANSPARENT: Final = frozenset({"copy", "bitcast", "bitcast-convert", "convert", "reshape", "opt-barrier"})
+_KNOWN: Final = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*(?:"(\d{1,18})"|(\d{1,18}))\s*[,}]')
+_TRANSPARENT: Final = frozenset({"copy", "bitcast", "reshape", "opt-barrier"})
+_WIDE: Final = frozenset({"s32", "s64", "u32", "u64"})
 _DEEPEST: Final = 40
+_MOST_STEPS: Final = 2000
+"""Instructions to look at per loop: a real counter takes a dozen, and a hostile one would take for ever."""
 _MIRRORED: Final = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 
 
@@ -65,46 +68,98 @@ def trip_count(loop: Instruction) -> int | None:
     """
     known = _KNOWN.search(loop.raw_attribute("backend_config") or "")
     if known is not None:
-        return int(known[1])
+        return int(known[1] or known[2])
     try:
-        return _counted(loop)
+        return _Counter().count(loop)
     except (UnreadableError, LookupError):
         return None
 
 
-def _counted(loop: Instruction) -> int | None:
-    """Count a loop by its instructions."""
-    called = dict(loop.called)
-    module = loop.computation.module
-    condition, body = module.computation(called.get("condition", "")), module.computation(called.get("body", ""))
-    if condition is None or body is None:
-        return None
-    test = _value(condition.root, (_STATE,), 0)
-    if test.kind != "compare" or test.left is None or test.right is None:
-        return None
-    element, bound, direction = test.left, test.right, test.direction
-    if element.kind == "constant":
-        element, bound, direction = bound, element, _MIRRORED.get(direction, "")
-    if element.kind != "element":
-        return None
-    initial = _value(loop.operands[0], None, 0)
-    limit = _invariant(bound, body, initial)
-    start = _part(initial, element.index)
-    step = _part(_value(body.root, (_STATE,), 0), element.index)
-    if limit is None or start.kind != "constant" or step.kind != "sum" or step.index != element.index:
-        return None
-    return _steps(start.number, limit, step.number, direction)
+class _Counter:
+    """Counts one loop; knows how many more instructions it may look at."""
 
+    def __init__(self) -> None:
+        self._steps = _MOST_STEPS
 
-def _invariant(bound: _Value, body: Computation, initial: _Value) -> int | None:
-    """Return the bound of a loop if it is a constant, or an element that starts as one and never changes."""
-    if bound.kind == "constant":
-        return bound.number
-    if bound.kind != "element":
-        return None
-    kept = _part(_value(body.root, (_STATE,), 0), bound.index)
-    start = _part(initial, bound.index)
-    return start.number if kept == bound and start.kind == "constant" else None
+    def count(self, loop: Instruction) -> int | None:
+        """Count a loop by its instructions."""
+        called = dict(loop.called)
+        module = loop.computation.module
+        condition, body = module.computation(called.get("condition", "")), module.computation(called.get("body", ""))
+        if condition is None or body is None:
+            return None
+        test = self._value(condition.root, (_STATE,), 0)
+        if test.kind != "compare" or test.left is None or test.right is None:
+            return None
+        element, bound, direction = test.left, test.right, test.direction
+        if element.kind == "constant":
+            element, bound, direction = bound, element, _MIRRORED.get(direction, "")
+        if element.kind != "element":
+            return None
+        initial = self._value(loop.operands[0], None, 0)
+        limit = self._invariant(bound, body, initial)
+        start = self._part(initial, element.index, 0)
+        step = self._part(self._value(body.root, (_STATE,), 0), element.index, 0)
+        if limit is None or start.kind != "constant" or step.kind != "sum" or step.index != element.index:
+            return None
+        return _steps(start.number, limit, step.number, direction)
+
+    def _invariant(self, bound: _Value, body: Computation, initial: _Value) -> int | None:
+        """Return the bound of a loop if it is a constant, or an element that starts as one and never changes."""
+        if bound.kind == "constant":
+            return bound.number
+        if bound.kind != "element":
+            return None
+        kept = self._part(self._value(body.root, (_STATE,), 0), bound.index, 0)
+        start = self._part(initial, bound.index, 0)
+        return start.number if kept == bound and start.kind == "constant" else None
+
+    def _part(self, value: _Value, index: int, depth: int) -> _Value:
+        """Return one element of a tuple."""
+        if value.kind == "state":
+            return _Value("element", index=index)
+        if value.kind != "tuple" or value.maker is None:
+            return _UNKNOWN
+        operands = value.maker.operands
+        return self._value(operands[index], value.arguments, depth + 1) if 0 <= index < len(operands) else _UNKNOWN
+
+    def _value(self, instruction: Instruction, arguments: tuple[_Value, ...] | None, depth: int) -> _Value:
+        """Return what is known of an instruction, given what its computation's parameters are."""
+        self._steps -= 1
+        if depth > _DEEPEST or self._steps < 0:
+            return _UNKNOWN
+        match instruction.opcode:
+            case "constant":
+                literal = instruction.raw_attribute("literal") or ""
+                return _Value("constant", int(literal)) if re.fullmatch(r"-?\d{1,18}", literal) else _UNKNOWN
+            case "parameter":
+                number = instruction.raw_attribute("parameter_number") or ""
+                known = arguments is not None and number.isdecimal() and int(number) < len(arguments)
+                return arguments[int(number)] if known and arguments is not None else _UNKNOWN
+            case "tuple":
+                return _Value("tuple", maker=instruction, arguments=arguments)
+            case "call" | "fusion":
+                return self._called(instruction, arguments, depth)
+            case "get-tuple-element":
+                index = instruction.raw_attribute("index") or ""
+                whole = self._value(instruction.operands[0], arguments, depth + 1)
+                return self._part(whole, int(index), depth) if index.isdecimal() else _UNKNOWN
+            case "add" | "subtract" | "compare":
+                sides = [self._value(operand, arguments, depth + 1) for operand in instruction.operands[:2]]
+                return _combined(instruction, sides[0], sides[1]) if len(sides) == 2 else _UNKNOWN
+            case opcode if opcode in _TRANSPARENT or (opcode == "convert" and instruction.shape.element_type in _WIDE):
+                return self._value(instruction.operands[0], arguments, depth + 1)
+            case _:
+                return _UNKNOWN
+
+    def _called(self, instruction: Instruction, arguments: tuple[_Value, ...] | None, depth: int) -> _Value:
+        """Return what is known of the result of a call or a fusion."""
+        names = [name for role, name in instruction.called if role in ("call", "fusion")]
+        callee = instruction.computation.module.computation(names[0]) if names else None
+        if callee is None:
+            return _UNKNOWN
+        inner = tuple(self._value(operand, arguments, depth + 1) for operand in instruction.operands)
+        return self._value(callee.root, inner, depth + 1)
 
 
 def _steps(start: int, limit: int, step: int, direction: str) -> int | None:
@@ -123,54 +178,6 @@ def _steps(start: int, limit: int, step: int, direction: str) -> int | None:
     if start >= limit:
         return 0
     return -((start - limit) // step) if step > 0 else None
-
-
-def _part(value: _Value, index: int) -> _Value:
-    """Return one element of a tuple."""
-    if value.kind == "state":
-        return _Value("element", index=index)
-    if value.kind != "tuple" or value.maker is None:
-        return _UNKNOWN
-    operands = value.maker.operands
-    return _value(operands[index], value.arguments, 1) if 0 <= index < len(operands) else _UNKNOWN
-
-
-def _value(instruction: Instruction, arguments: tuple[_Value, ...] | None, depth: int) -> _Value:
-    """Return what is known of an instruction, given what its computation's parameters are."""
-    opcode = instruction.opcode
-    if depth > _DEEPEST:
-        return _UNKNOWN
-    if opcode == "constant":
-        literal = instruction.raw_attribute("literal") or ""
-        return _Value("constant", int(literal)) if re.fullmatch(r"-?\d{1,18}", literal) else _UNKNOWN
-    if opcode == "parameter":
-        number = instruction.raw_attribute("parameter_number") or ""
-        known = arguments is not None and number.isdecimal() and int(number) < len(arguments)
-        return arguments[int(number)] if known and arguments is not None else _UNKNOWN
-    if opcode == "tuple":
-        return _Value("tuple", maker=instruction, arguments=arguments)
-    if opcode in ("call", "fusion"):
-        return _called(instruction, arguments, depth)
-    if opcode in _TRANSPARENT:
-        return _value(instruction.operands[0], arguments, depth + 1)
-    if opcode == "get-tuple-element":
-        index = instruction.raw_attribute("index") or ""
-        whole = _value(instruction.operands[0], arguments, depth + 1)
-        return _part(whole, int(index)) if index.isdecimal() else _UNKNOWN
-    if opcode in ("add", "subtract", "compare"):
-        left, right = (_value(operand, arguments, depth + 1) for operand in instruction.operands[:2])
-        return _combined(instruction, left, right)
-    return _UNKNOWN
-
-
-def _called(instruction: Instruction, arguments: tuple[_Value, ...] | None, depth: int) -> _Value:
-    """Return what is known of the result of a call or a fusion."""
-    names = [name for role, name in instruction.called if role in ("call", "fusion")]
-    callee = instruction.computation.module.computation(names[0]) if names else None
-    if callee is None:
-        return _UNKNOWN
-    inner = tuple(_value(operand, arguments, depth + 1) for operand in instruction.operands)
-    return _value(callee.root, inner, depth + 1)
 
 
 def _combined(instruction: Instruction, left: _Value, right: _Value) -> _Value:

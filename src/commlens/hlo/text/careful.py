@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from commlens.errors import GrammarError
@@ -17,13 +18,14 @@ from commlens.hlo.text.line import shape_end
 
 Kind = Literal["header", "computation", "loose"]
 
-_ITEM = re.compile(
-    rb"^[ \t]*(?:"
+_START = (
+    rb"[ \t]*(?:"
     rb"(?P<header>HloModule)\b"
     rb"|(?P<loose>(?:ROOT[ \t]+)?%?" + NAME + rb"[ \t]+=[ \t]+(?:\(|[a-z][a-z0-9]*\[))"
-    rb"|(?:(?P<entry>ENTRY)\b\s*)?(?:%?(?P<name>" + NAME + rb")\s*)?(?P<open>[({]))",
-    re.MULTILINE,
+    rb"|(?:(?P<entry>ENTRY)\b\s*)?(?:%?(?P<name>" + NAME + rb")\s*)?(?P<open>[({]))"
 )
+_ITEM = re.compile(rb"^" + _START, re.MULTILINE)
+_ITEM_HERE = re.compile(_START)
 _TOKEN = re.compile(
     rb"(?P<skipped>"
     + SKIPPED.pattern
@@ -77,7 +79,8 @@ def next_item(text: bytes, position: int) -> Item | None:
     Returns:
         The item. Lines that belong to none (logs, prose, stack frame tables) are passed over.
     """
-    for match in _ITEM.finditer(text, position):
+    here = _ITEM_HERE.match(text, position)
+    for match in chain([] if here is None else [here], _ITEM.finditer(text, position)):
         if match["header"]:
             return Item("header", match.start(), match.start(), _header_end(text, match.end()))
         if match["loose"]:

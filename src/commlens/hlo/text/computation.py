@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from commlens.hlo.text.module import TextModule
 
 _HEADER: Final = re.compile(rb"\s*(?P<entry>ENTRY\b\s*)?%?(?P<name>" + NAME + rb")?")
+_DEEPEST_NESTING: Final = 20
 _MAYBE_NESTED: Final = re.compile(rb"[a-z]\s*\([^(){}\"]*[a-z]\s*\(")
 _ROOT: Final = re.compile(rb"\s*ROOT\s")
 
@@ -36,6 +37,7 @@ class TextComputation(Computation):
         end: offset of its closing brace.
         starts: where its instructions start, for one that is not laid out as compilers print it.
         loose: whether these are instructions without a computation.
+        closed: whether a brace closes it.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class TextComputation(Computation):
         starts: Sequence[int] | None,
         *,
         loose: bool,
+        closed: bool,
     ) -> None:
         self._module = module
         self.number = number
@@ -56,6 +59,7 @@ class TextComputation(Computation):
         self.end = end
         self.starts = starts
         self.is_loose = loose
+        self.is_closed = closed
         self.text = module.text
 
     @property
@@ -158,10 +162,10 @@ class TextComputation(Computation):
                 yield from found
 
 
-def _nested_in(instruction: TextInstruction) -> list[TextInstruction]:
-    """Return the instructions that stand as operands of another, innermost first."""
+def _nested_in(instruction: TextInstruction, depth: int = 0) -> list[TextInstruction]:
+    """Return the instructions that stand as operands of another, innermost first, to a depth that people write."""
     text = instruction.computation.text
-    if _MAYBE_NESTED.search(text, instruction.start, instruction.end) is None:
+    if depth > _DEEPEST_NESTING or _MAYBE_NESTED.search(text, instruction.start, instruction.end) is None:
         return []
     try:
         line = instruction.parts
@@ -171,5 +175,5 @@ def _nested_in(instruction: TextInstruction) -> list[TextInstruction]:
     found: list[TextInstruction] = []
     for start, end in nested_spans(line):
         inner = TextInstruction(instruction.computation, start + offset, end + offset, nested=True)
-        found += [*_nested_in(inner), inner]
+        found += [*_nested_in(inner, depth + 1), inner]
     return found

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NEAR: Final = 2048
 _TOP: Final = 8192
 _DEFINITION: Final = re.compile(rb"\s*(?:ROOT\s+)?%?(" + NAME + rb")\s*=\s*")
-_REGULAR: Final = re.compile(rb"^  (?:ROOT )?%?([^\s=%]+) = ", re.MULTILINE)
+_REGULAR: Final = re.compile(rb"^[ \t]+(?:ROOT[ \t]+)?%?([^\s=%]+)[ \t]*=", re.MULTILINE)
 
 
 class Definitions:
@@ -67,9 +67,9 @@ class Definitions:
         for mark in (b"%", b""):
             needle = b"\n  " + mark + name + b" = "
             found = text.rfind(needle, max(body, before - _NEAR), before)
-            if found < 0:
+            if found < 0 or text.count(b'"', found, before) % 2:
                 found = text.find(needle, body, min(body + _TOP, self._end))
-            if found >= 0:
+            if found >= 0 and not text.count(b'"', body, found) % 2:
                 return found + len(needle)
         return None
 

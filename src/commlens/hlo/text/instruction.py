@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from commlens.errors import GrammarError
@@ -59,10 +60,17 @@ class TextInstruction(Instruction):
         if self._line is None:
             try:
                 text = self._computation.text[self.start : self.end]
-                self._line = parse_nested(text) if self.nested else parse_line(text)
+                line = parse_nested(text) if self.nested else parse_line(text)
             except GrammarError as error:
                 raise UnreadableError(str(error)) from error
+            self._line = line if line.fault is not None or not self._is_cut(line) else replace(line, fault=_CUT)
         return self._line
+
+    def _is_cut(self, line: Line) -> bool:
+        """Whether the text may end before this instruction does."""
+        text = self._computation.text
+        ends_here = self.end == len(text) and not text.endswith(b"\n")
+        return ends_here and "metadata" not in line.attributes and not self._computation.is_closed
 
     @property
     def name(self) -> str:
@@ -295,6 +303,7 @@ def source_of(metadata: dict[str, str], computation: TextComputation) -> str | N
     return computation.module.frames.source(int(frame)) if frame.isdecimal() and len(frame) < _FRAME_DIGITS else None
 
 
+_CUT: Final = GrammarError("the text ends inside this instruction", position=0)
 _EXCERPT: Final = 200
 _FRAME_DIGITS: Final = 10
 _SHAPE_WINDOW: Final = 512

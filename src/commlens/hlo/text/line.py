@@ -215,7 +215,7 @@ def parse_attributes(text: bytes, start: int) -> tuple[Mapping[str, Span], Gramm
 def _read_attributes(text: bytes, start: int, attributes: dict[str, Span]) -> GrammarError | None:
     """Fill ``attributes`` with the list that starts at ``start``; return the first fault."""
     rest = text[start:].strip()
-    if not rest or rest == b",":
+    if not rest:
         return None
     if not rest.startswith(b","):
         return GrammarError(f"expected ', attribute=value', found {as_text(rest[:20])!r}", position=start)
@@ -237,9 +237,10 @@ def _read_attributes(text: bytes, start: int, attributes: dict[str, Span]) -> Gr
             attributes[name] = _trimmed(text, key.end(), piece_end)
         elif last is not None and _is_mesh(text, attributes[last]) and text[piece_start:piece_end].lstrip()[:1] == b"{":
             attributes[last] = Span(attributes[last].start, _trimmed(text, piece_start, piece_end).end)
-        elif text[piece_start:piece_end].strip() or piece_end < len(text):
+        else:
             found = as_text(text[piece_start:piece_end].strip()[:20])
-            return GrammarError(f"expected attribute=value, found {found!r}", position=piece_start)
+            what = repr(found) if found else "nothing"
+            return GrammarError(f"expected attribute=value behind the comma, found {what}", position=piece_start)
     return None
 
 

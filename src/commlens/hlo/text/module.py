@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from commlens.hlo.model import Computation, Instruction
 
 _HEADER: Final = re.compile(rb"\s*HloModule\s+(?P<name>\"[^\"]*\"|[^\s,]+)")
-_FUSION: Final = re.compile(rb"\bfusion\s*\(")
 _CALL_VALUES: Final = re.compile(
     rb"\b(?:to_apply|calls|body|condition|true_computation|false_computation|branch_computations|called_computations)"
     rb"\s*=\s*(\{[^{}]*\}|%?[\w.\-]+)"
@@ -178,6 +177,7 @@ class TextModule(Module):
                 int(index.ends[number]),
                 self._irregular.get(number),
                 loose=number in index.loose,
+                closed=number not in index.unclosed,
             )
         return made
 
@@ -210,14 +210,25 @@ class TextModule(Module):
     def _entry(self) -> TextComputation | None:
         bytes_ = np.frombuffer(self.text, dtype=np.uint8)
         opened = self._index.opened[self._first : self._last]
-        likely = np.flatnonzero(np.isin(bytes_[opened], np.frombuffer(b"E \t\n\r", dtype=np.uint8)))
+        likely = np.flatnonzero(np.isin(bytes_[opened], np.frombuffer(b"E \t\n\r}", dtype=np.uint8)))
         for position in likely.tolist():
             computation = self._computation(self._first + position)
             if computation.is_marked_entry:
                 return computation
-        last = self._last - 1
-        cut = last in self._index.unclosed or last in self._index.loose
-        return None if cut else self._computation(last)
+        last = self._computation(self._last - 1)
+        cut = last.number in self._index.unclosed or last.is_loose or self._is_printed(last)
+        return None if cut else last
+
+    def _is_printed(self, last: TextComputation) -> bool:
+        """Whether a compiler printed this module: then it had an entry, and a text without one was cut."""
+        signature = b"->" in self.text[last.start : last.body]
+        return signature or "entry_computation_layout" in self._header_attributes
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text ends inside the entry computation."""
+        entry = self.entry
+        return entry is not None and entry.number in self._index.unclosed
 
     @property
     def structure_faults(self) -> tuple[Unread, ...]:
@@ -304,9 +315,7 @@ class TextModule(Module):
         for instruction in computation.instructions:
             seen = LOOKED_AT.search(self.text, instruction.start, instruction.end)
             if seen is not None:
-                read = reader.read_written(computation, seen.end() - 1, instruction.start, instruction.end)
-                if read is not None:
-                    found.append(read)
+                found.append(reader.read_written(instruction, seen.end() - 1))
         return found
 
     def communication(self) -> Iterator[tuple[Computation, Iterable[Site | Instruction]]]:
@@ -329,23 +338,33 @@ class TextModule(Module):
         """The instructions that seem to call a computation, by its name; whoever asks looks at them closely."""
         found: dict[bytes, list[TextInstruction]] = {}
         for caller in chain(self._lines[1], self._fusions()):
-            for names in _CALL_VALUES.findall(self.text, caller.start, caller.end):
+            written = self.text[caller.start : caller.end]
+            for names in _CALL_VALUES.findall(blank_comments(written) if b"/*" in written else written):
                 for name in set(_NAMES.findall(names)):
                     found.setdefault(name, []).append(caller)
         return found
 
     def _fusions(self) -> Iterator[TextInstruction]:
-        """Yield all fusions, without taking them apart."""
-        index, text = self._index, self.text
+        """Yield the fusions of printed computations, without taking them apart."""
+        index = self._index
         low, high = np.searchsorted(index.fusions, (index.opened[self._first], index.ends[self._last - 1])).tolist()
         numbers = np.searchsorted(index.opened, index.fusions[low:high]) - 1
-        for number, position in zip(numbers.tolist(), index.fusions[low:high].tolist(), strict=True):
-            end = text.find(b"\n", position)
-            yield TextInstruction(
-                self._computation(number), text.rfind(b"\n", 0, position) + 1, len(text) if end < 0 else end
-            )
-        for number in sorted(self._irregular):
-            if self._first <= number < self._last:
-                for instruction in self._computation(number).instructions:
-                    if _FUSION.search(text, instruction.start, instruction.end):
-                        yield instruction
+        borders = [low, *(np.flatnonzero(np.diff(numbers)) + (low + 1)).tolist(), high]
+        for start, stop in pairwise(borders):
+            if start < stop and int(numbers[start - low]) not in self._irregular:
+                yield from self._printed_fusions(int(numbers[start - low]), index.fusions[start:stop].tolist())
+
+    def _printed_fusions(self, number: int, positions: list[int]) -> list[TextInstruction]:
+        """Return the fusions of one computation, given where their opcodes stand; some may go on below their line."""
+        text, computation = self.text, self._computation(number)
+        found: list[TextInstruction] = []
+        for position in positions:
+            start, end = text.rfind(b"\n", 0, position) + 1, text.find(b"\n", position)
+            end = len(text) if end < 0 else end
+            line = text[start:end]
+            if b" = " not in line or b"calls=" not in line or line.endswith(b","):
+                starts, stop, _ = find_instructions(text, computation.body)
+                spans = pairwise([*starts, stop])
+                return [TextInstruction(computation, *span) for span in spans if b"fusion" in text[slice(*span)]]
+            found.append(TextInstruction(computation, start, end))
+        return found

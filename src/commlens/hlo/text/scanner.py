@@ -152,7 +152,10 @@ class Scanner:
         if structure is None or self._has_comments(text, start):
             return None
         opening, closing = structure
-        hits, fusions = self._opcodes(text, start)
+        opcodes = self._opcodes(text, start)
+        if opcodes is None:
+            return None
+        hits, fusions = opcodes
         rows = np.searchsorted(newlines, hits)
         heads = np.zeros(newlines.size, dtype=bool)
         heads[opening] = True
@@ -216,15 +219,18 @@ class Scanner:
         index = self._eights[behind] << np.uint64(16) >> np.uint64(16)
         return bool(np.any(index != _ending(b"index=")))
 
-    def _opcodes(self, text: Bytes, start: int) -> tuple[Positions, Positions]:
-        """Return the parentheses behind opcodes of interest, and those behind ``fusion``."""
+    def _opcodes(self, text: Bytes, start: int) -> tuple[Positions, Positions] | None:
+        """Return the parentheses behind opcodes of interest, and those behind ``fusion``.
+
+        None where a parenthesis stands behind more than one blank: what is before it may be an opcode all the same.
+        """
         parens = np.flatnonzero(text == _PAREN)
         if start < 8:
             parens = parens[parens >= 8 - start]
         if not parens.size:
             return parens, parens
         words = self._eights[parens + (start - 8)]
-        likely = np.flatnonzero(_LIKELY[_slot(words >> np.uint64(32))] | (words >> np.uint64(56) == _BLANK))
+        likely = np.flatnonzero(_LIKELY[_slot(words >> np.uint64(32))] | (words >> np.uint64(56) <= _BLANK))
         parens, words = parens[likely], words[likely]
         wanted = np.isin(words, _EIGHT)
         for shift, value in _SHORTER:
@@ -235,7 +241,12 @@ class Scanner:
         real = (before >= 0) & (self._eights[np.maximum(before, 0)] == _BROADCAST[1])
         wanted[broadcasts[real]] = True
         letters = words >> np.uint64(48) & np.uint64(0xFF)
-        spaced = words >> np.uint64(56) == _BLANK  # "opcode (": allowed, never printed; a tuple shape follows "= "
+        last = words >> np.uint64(56)
+        spaced = last == _BLANK  # "opcode (": allowed, never printed; a tuple shape follows "= "
+        if np.any(last < _BLANK):
+            return None
+        if np.any(spaced & (letters == _BLANK)):
+            return None
         wanted |= spaced & (letters >= ord("a")) & (letters <= ord("z"))
         return parens[wanted], parens[words >> _FUSION[0] == _FUSION[1]]
 

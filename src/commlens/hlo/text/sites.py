@@ -19,7 +19,7 @@ from commlens.hlo.opcodes import CALLERS
 from commlens.hlo.signature import InstructionSite, Site
 from commlens.hlo.text.instruction import TextInstruction, source_of
 from commlens.hlo.text.lexis import as_text, closing, depth_of
-from commlens.hlo.text.line import shape_end
+from commlens.hlo.text.line import nested_spans, shape_end
 from commlens.hlo.text.values import read_metadata
 
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 _METADATA: Final = b", metadata={"
 _BACKEND_CONFIG: Final = b", backend_config={"
-_CLOSING_BRACE, _OPENING_PAREN = b"}("
+_CLOSING_BRACE: Final = ord("}")
+_SHAPE_ENDS: Final = (b"]", b"}")
+"""How the shape of an array ends; one that was cut at a blank of its own ends otherwise."""
+_WORD: Final = re.compile(rb"%?[\w.\-]+")
+_TYPED: Final = re.compile(rb"(?:[a-z][a-z0-9]*\[[\d,<=]*\](?:\{[^{}]*\})? %?[\w.\-]+(?:, |$))+")
 _METADATA_MARK: Final = len(b", metadata=")
 _NEAR: Final = 1024
 _SAFE_DIGITS: Final = 18
@@ -37,19 +41,19 @@ _INDEX_COMMENT: Final = re.compile(rb"/\*index=\d+\*/")
 _TYPED_NAME: Final = re.compile(rb"\s+%?[\w.\-]+(?=,|$)")
 _CUSTOM_TARGET: Final = re.compile(rb'custom_call_target="([^"]*)"')
 
+_BETWEEN: Final = rb"(?:\s|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*\("
 COMMUNICATES: Final = re.compile(
     rb"\b(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast"
-    rb"|cross-replica-sum)(?:-start)?\s*\(|\b(?:send|recv|async-start|custom-call)\s*\("
+    rb"|cross-replica-sum)(?:-start)?" + _BETWEEN + rb"|\b(?:send|recv|async-start|custom-call(?:-start)?)" + _BETWEEN
 )
-"""Whether a line must be looked at; the opcode decides."""
+"""Whether an instruction may communicate; the opcode decides."""
+
+LOOKED_AT: Final = re.compile(COMMUNICATES.pattern + rb"|\b(?:while|conditional|call|fusion)(?:-start)?" + _BETWEEN)
+"""Whether an instruction must be looked at at all: it may communicate, or call what does."""
 
 
 _GOES_ON: Final = frozenset(b",=({[")
 """Last bytes of a line that has not come to its end."""
-
-
-LOOKED_AT: Final = re.compile(COMMUNICATES.pattern + rb"|\b(?:while|conditional|call)\s*\(")
-"""Whether an instruction must be looked at at all: it may communicate, or call what does."""
 
 
 class IrregularLineError(Exception):
@@ -168,16 +172,20 @@ class LineReader:
         """
         text = computation.text
         head = text[text.find(b"=", start, paren) + 2 : paren]
-        if head not in self.heads or text[end - 1] in _GOES_ON:
+        if head not in self.heads or text[end - 1] in _GOES_ON or end == len(text):
             return self._read_unseen(computation, paren, start, end, number)
         close = text.find(b")", paren, end)
         needle = b"\n  " + text[paren + 1 : close] + b" = "  # one operand, defined a few lines above
         above = text.rfind(needle, max(start - _NEAR, computation.body - 1), start)
         value = above + len(needle)
-        if above < 0 or text[value] == _OPENING_PAREN:
+        if above < 0:
             shapes = self._operand_shapes(computation, text[paren + 1 : close], start)
         else:
             shapes = text[value : text.find(b" ", value)]
+            if text.count(b'"', above, start) % 2:
+                raise IrregularLineError  # what stands above may be inside a string
+            if shapes[-1:] not in _SHAPE_ENDS:
+                shapes = None
         brace = text.rfind(b"{", close, end)
         if text[brace - _METADATA_MARK : brace + 1] == _METADATA and text[end - 1] == _CLOSING_BRACE:
             written = text[close + 1 : brace - _METADATA_MARK]  # nothing stands behind the metadata
@@ -190,6 +198,8 @@ class LineReader:
         signature = self.signatures.get((head, reduced, shapes))
         if signature is None:
             instruction = TextInstruction(computation, start, end)
+            if instruction.parts.fault is not None:
+                raise IrregularLineError
             try:
                 signature = self.signatures[head, reduced, shapes] = signature_of(instruction)
             except UnreadableError:
@@ -204,7 +214,7 @@ class LineReader:
         equals = text.find(b"=", start, paren)
         head = text[equals + 2 : paren]
         opcode = _opcode_of(head) if text[equals - 1 : equals + 2] == b" = " else None
-        if opcode is None:
+        if opcode is None or end == len(text):
             return self._read_whole(computation, start, end)
         if not is_collective(as_text(opcode)):
             return Other(opcode, TextInstruction(computation, start, end))
@@ -213,10 +223,15 @@ class LineReader:
 
     def _read_whole(self, computation: TextComputation, start: int, end: int) -> Site | Other:
         """Take a line apart that must be one whole instruction."""
-        read = self.read_in_full(computation, start, end)
-        if read is None or (isinstance(read, Other) and not read.opcode) or depth_of(computation.text, start, end):
-            raise IrregularLineError
-        return read
+        instruction = TextInstruction(computation, start, end)
+        try:
+            parts = instruction.parts
+        except UnreadableError:
+            raise IrregularLineError from None
+        is_last = end == len(computation.text)  # a text that is cut ends in mid-line
+        if nested_spans(parts) or (not is_last and (parts.fault or depth_of(computation.text, start, end))):
+            raise IrregularLineError  # something else stands on the line, or it goes on below
+        return read_instruction(instruction)
 
     def _tail(self, written: bytes | None) -> tuple[bytes, int | None] | None:
         """Return an attribute list without reducer and channel number, and that number.
@@ -238,52 +253,50 @@ class LineReader:
         if b"(" in operands:
             return None
         if b"[" in operands:
-            return _TYPED_NAME.sub(b"", operands)
+            return _TYPED_NAME.sub(b"", operands) if _TYPED.fullmatch(operands) else None
         if b"/*" in operands:
             operands = _INDEX_COMMENT.sub(b"", operands)
         shapes: list[bytes] = []
         for operand in operands.split(b", "):
             value = computation.definitions.value_of(operand.removeprefix(b"%"), start)
-            if value is None or text[value] == _OPENING_PAREN:
+            shape = b"" if value is None else text[value : text.find(b" ", value)]
+            if shape[-1:] not in _SHAPE_ENDS:
                 return None
-            shapes.append(text[value : text.find(b" ", value)])
+            shapes.append(shape)
         return b", ".join(shapes)
 
-    def read_written(self, computation: TextComputation, paren: int, start: int, end: int) -> Site | Other | None:
+    def read_written(self, instruction: TextInstruction, paren: int) -> Site | Other:
         """Read an instruction of a computation that people laid out: as a printed line where it is one after all.
 
         Args:
-            computation: where it stands.
+            instruction: the instruction.
             paren: offset of the parenthesis behind what looks like an opcode.
-            start: offset of its first byte.
-            end: offset behind its last byte; blanks may stand before it.
 
         Returns:
-            A site where it is a collective and could be read; None where nothing of interest is there.
+            A site where it is a collective and could be read.
         """
-        text = computation.text
-        written = text[start:end].rstrip()
-        if b"\n" not in written and b"//" not in written and b"/*" not in written:
+        computation, start = instruction.computation, instruction.start
+        written = computation.text[start : instruction.end].rstrip()
+        if not (instruction.nested or b"\n" in written or b"//" in written or b"/*" in written):
             try:
                 return self.read(computation, paren, start, start + len(written), computation.module.line_of(start))
             except IrregularLineError:
                 pass
-        return self.read_in_full(computation, start, end)
+        return read_instruction(instruction)
 
-    def read_in_full(self, computation: TextComputation, start: int, end: int) -> Site | Other | None:
-        """Read an instruction by taking it apart, wherever its parts stand."""
-        instruction = TextInstruction(computation, start, end)
-        try:
-            opcode = instruction.opcode
-        except UnreadableError:
-            looks_so = COMMUNICATES.search(computation.text, start, end) is not None
-            return Other(b"", instruction) if looks_so else None
-        if not is_collective(opcode):
-            return Other(opcode.encode(), instruction)
-        try:
-            return InstructionSite(instruction, signature_of(instruction), instruction.channel_id)
-        except UnreadableError:
-            return Other(opcode.encode(), instruction)
+
+def read_instruction(instruction: TextInstruction) -> Site | Other:
+    """Read an instruction by taking it apart, wherever its parts stand."""
+    try:
+        opcode = instruction.opcode
+    except UnreadableError:
+        return Other(b"", instruction)
+    if not is_collective(opcode):
+        return Other(opcode.encode(), instruction)
+    try:
+        return InstructionSite(instruction, signature_of(instruction), instruction.channel_id)
+    except UnreadableError:
+        return Other(opcode.encode(), instruction)
 
 
 def _opcode_of(head: bytes) -> bytes | None:
@@ -305,7 +318,7 @@ def _without_config(tail: bytes) -> bytes | None:
     metadata = tail.find(_METADATA)
     if metadata < 0:
         return tail
-    return None if tail.find(b"}, ", metadata) >= 0 or not tail.endswith(b"}") else tail[:metadata]
+    return tail[:metadata] if closing(tail, metadata + _METADATA_MARK) == len(tail) - 1 else None
 
 
 def _reduced(tail: bytes) -> tuple[bytes, int | None] | None:
@@ -314,9 +327,11 @@ def _reduced(tail: bytes) -> tuple[bytes, int | None] | None:
         return None
     reducer = _without(tail, b", to_apply=")
     channel = None if reducer is None else _without(reducer[0], b", channel_id=")
-    if channel is None:
+    if reducer is None or channel is None:
         return None
     reduced, number = channel
+    if b"channel_id" in reduced or (reducer[1] is not None and not _WORD.fullmatch(reducer[1])):
+        return None
     if number is None:
         return reduced, None
     return (reduced + b"#", int(number)) if number.isdigit() and len(number) <= _SAFE_DIGITS else None
@@ -335,17 +350,19 @@ def _without(tail: bytes, mark: bytes) -> tuple[bytes, bytes | None] | None:
 
 
 def is_caller(read: Other) -> bool:
-    """Whether an instruction runs other computations."""
-    return as_text(read.opcode) in CALLERS
+    """Whether an instruction runs other computations, by itself or as what its start runs."""
+    return as_text(read.opcode).removesuffix("-start") in CALLERS or read.opcode == b"async-start"
 
 
 def must_be_looked_into(read: Other) -> bool:
     """Whether an instruction that is no plain collective may communicate all the same."""
     opcode, instruction = read
-    if not opcode or opcode == b"async-start" or is_collective(as_text(opcode)):
-        return True
-    if opcode != b"custom-call":
-        return False
     text = instruction.computation.text
+    if not opcode:
+        return COMMUNICATES.search(text, instruction.start, instruction.end) is not None
+    if opcode == b"async-start" or is_collective(as_text(opcode)):
+        return True
+    if opcode not in (b"custom-call", b"custom-call-start"):
+        return False
     target = _CUSTOM_TARGET.search(text, instruction.start, instruction.end)
     return target is not None and custom_call_opcode(as_text(target[1])) is not None

@@ -119,5 +119,5 @@ def callees(opcode: str, attribute: str, value: bytes) -> list[tuple[Role, str]]
         case "branch_computations" | "true_computation" | "false_computation":
             role = "branch"
         case _:
-            role = _ROLES.get(opcode, "apply")
+            role = _ROLES.get(opcode if opcode == "async-start" else opcode.removesuffix("-start"), "apply")
     return [(role, as_text(match[1])) for match in _CALLEE.finditer(value)]
