@@ -245,3 +245,38 @@ def test_absurd_counts_are_unknown() -> None:
     text = "".join(parts)
     assert discover(load(text)).call_graph.executions("c.0") == 999_999_999_999_999_999
     assert discover(load(text.replace("to_apply=c.1\n", "to_apply=c.3\n"))).call_graph.executions("c.0") is None
+
+
+@pytest.mark.parametrize("count", ['"99999999999999999999"', '"12abc"', "12abc", '""'])
+def test_counts_that_are_none_are_not_believed(count: str) -> None:
+    """A stated count that is no number of 64 bits is unknown, not its first digits."""
+    text = loop(op="multiply", config=f', backend_config={{"known_trip_count":{{"n":{count}}}}}')
+    assert trip_count(load(text).instruction("w")) is None
+
+
+def test_counting_ends_soon() -> None:
+    """Sums of sums, chains of tuples and cycles cost no more than a fixed number of steps."""
+    chain = "\n".join(f"  k{i + 1} = s32[] add(k{i}, k{i})" for i in range(60))
+    sums = loop(sides="i, k60").replace("  k = s32[]", f"  k0 = s32[] constant(1)\n{chain}\n  k = s32[]")
+    assert trip_count(load(sums).instruction("w")) is None
+    links = "\n".join(
+        f"  g{i} = s32[] get-tuple-element(t{i}), index=0\n  t{i + 1} = (s32[], f32[8], s32[]) tuple(g{i}, x, n)"
+        for i in range(900)
+    )
+    tuples = loop().replace(
+        "  t = (s32[], f32[8], s32[]) tuple(z, x, n)\n  w",
+        "  t0 = (s32[], f32[8], s32[]) tuple(z, x, n)\n" + links + "\n  w",
+    )
+    assert trip_count(load(tuples.replace("while(t)", "while(t900)")).instruction("w")) is None
+    cycle = loop().replace("tuple(z, x, n)", "tuple(h, x, n)\n  h = s32[] get-tuple-element(t), index=0")
+    assert trip_count(load(cycle).instruction("w")) is None
+
+
+def test_narrowing_conversions_are_not_seen_through() -> None:
+    """A counter that passes through two bits is not the counter any more."""
+    text = (
+        loop()
+        .replace("  k = s32[]", "  i2 = s2[] convert(i)\n  i3 = s32[] convert(i2)\n  k = s32[]")
+        .replace("compare(i,", "compare(i3,")
+    )
+    assert trip_count(load(text).instruction("w")) is None

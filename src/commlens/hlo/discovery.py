@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from commlens.hlo.callgraph import CallGraph
-from commlens.hlo.collectives import is_collective, signature_of
+from commlens.hlo.collectives import is_collective, payload, signature_of
 from commlens.hlo.custom_calls import custom_call_opcode, custom_call_signature
 from commlens.hlo.model import Unread, UnreadableError
 from commlens.hlo.signature import InstructionSite, Site
@@ -80,7 +80,7 @@ class _Finder:
             opcode = item.opcode
             if opcode in ("async-start", "fusion"):
                 return [item]
-            if opcode == "custom-call":
+            if opcode in ("custom-call", "custom-call-start"):
                 return self._custom_call(item)
             if not is_collective(opcode):
                 return []
@@ -93,13 +93,16 @@ class _Finder:
         named = custom_call_opcode(item.raw_attribute("custom_call_target") or "")
         if named is None:
             return []
+        if item.opcode == "custom-call-start":
+            msg = "expected a collective written as a plain custom call, found one that is started asynchronously"
+            raise UnreadableError(msg)
         signature, channel_id = custom_call_signature(item, named[0], start=named[1])
         return [InstructionSite(item, signature, channel_id)]
 
     def finish(self) -> Discovery:
         """Resolve what depends on other computations."""
-        self._resolve_async()
         self._resolve_fusions()
+        self._resolve_async()
         graph = CallGraph(self._module, self._items, self._is_own_row)
         wrapped = {callee for _, _, callee in self._own_rows if not graph.calls_of(callee)}
         sites = tuple(
@@ -113,8 +116,8 @@ class _Finder:
 
     def _only_site(self, name: str) -> Site | None:
         """Return the one thing that communicates in a computation, None where there is none or more."""
-        items = self._items.get(name, [])
-        return items[0] if len(items) == 1 and isinstance(items[0], Site) else None
+        sites = [item for item in self._items.get(name, []) if isinstance(item, Site)]
+        return sites[0] if len(sites) == 1 else None
 
     def _is_own_row(self, call: Call) -> bool:
         """Whether a call site has a row of its own, so that what it runs is not counted at its own line."""
@@ -124,13 +127,30 @@ class _Finder:
         self._own_rows.add((caller.computation.name, caller.name, callee))
 
     def _resolve_async(self) -> None:
-        """Turn every async-start over one collective into a site of its own."""
-        for items in self._items.values():
-            for position, item in enumerate(items):
-                if not isinstance(item, Site) and item.opcode == "async-start":
-                    site = self._async_site(item)
-                    if site is not None:
-                        items[position] = site
+        """Turn every async-start over one collective into a site of its own, wrapped ones first."""
+        pending = {
+            name: {position: item for position, item in enumerate(items) if not isinstance(item, Site)}
+            for name, items in self._items.items()
+        }
+        entered: set[str] = set()
+        for outermost in self._items:
+            stack = [outermost]
+            while stack:
+                name = stack[-1]
+                starts = pending.get(name, {})
+                if name in entered or not starts:
+                    stack.pop()
+                    for position, start in pending.pop(name, {}).items():
+                        self._resolve_start(name, position, start)
+                else:
+                    entered.add(name)
+                    stack += [callee for start in starts.values() for role, callee in start.called if role == "async"]
+
+    def _resolve_start(self, name: str, position: int, start: Instruction) -> None:
+        """Put the site of an async-start in its place, if it is one."""
+        site = self._async_site(start) if start.opcode == "async-start" else None
+        if site is not None:
+            self._items[name][position] = site
 
     def _async_site(self, start: Instruction) -> Site | None:
         callee = next((name for role, name in start.called if role == "async"), None)
@@ -155,9 +175,25 @@ class _Finder:
             site = self._only_site(name)
             if site is not None and site.signature.opcode == "all-reduce" and self._is_scatter(name, site):
                 bodies[name] = site
+        found: dict[str, dict[Instruction, Site]] = {}
         for call in self._module.callers(bodies.keys()) if bodies else ():
             if call.role == "fusion" and call.caller.raw_attribute("kind") == "kCustom":
-                self._add_fusion(call, bodies[call.callee])
+                site = self._fusion_site(call, bodies[call.callee])
+                if site is not None:
+                    found.setdefault(call.caller.computation.name, {})[call.caller] = site
+        for name, sites in found.items():
+            self._place(name, sites)
+        if found:
+            order = {computation.name: number for number, computation in enumerate(self._module.computations)}
+            self._items = dict(sorted(self._items.items(), key=lambda entry: order.get(entry[0], len(order))))
+
+    def _place(self, name: str, sites: dict[Instruction, Site]) -> None:
+        """Put the sites of fusions among the others of their computation."""
+        written = self._items.get(name, [])
+        items = [item if isinstance(item, Site) else sites.pop(item, item) for item in written]
+        if sites:
+            items = sorted([*items, *sites.values()], key=lambda item: item.line or 0)
+        self._items[name] = items
 
     def _is_scatter(self, name: str, reduced: Site) -> bool:
         """Whether a computation slices, by partition or replica, what its all-reduce gives."""
@@ -168,31 +204,15 @@ class _Finder:
         by_device = any(opcode in ("partition-id", "replica-id") for opcode, _ in opcodes)
         return by_device and any(opcode == "dynamic-slice" and reduced.name in operands for opcode, operands in opcodes)
 
-    def _add_fusion(self, call: Call, reduced: Site) -> None:
-        """Give a custom fusion its row, in its place among the others of its computation."""
-        fusion = call.caller
+    def _fusion_site(self, call: Call, reduced: Site) -> Site | None:
+        """Return the site of a custom fusion that stands for a reduce-scatter."""
         try:
-            signature = _scattered(fusion, reduced.signature)
+            signature = _scattered(call.caller, reduced.signature)
         except UnreadableError as error:
-            self._unread.append(unread_item(fusion, str(error)))
-            return
-        self._own(fusion, call.callee)
-        site = InstructionSite(fusion, signature, reduced.channel_id)
-        name = fusion.computation.name
-        items = self._items.setdefault(name, [])
-        for position, item in enumerate(items):
-            if item == fusion:
-                items[position] = site
-                return
-        items.append(site)
-        items.sort(key=lambda item: item.line or 0)
-        self._sort_computations()
-
-    def _sort_computations(self) -> None:
-        order = {
-            computation.name: number for number, computation in reversed(list(enumerate(self._module.computations)))
-        }
-        self._items = dict(sorted(self._items.items(), key=lambda entry: order.get(entry[0], len(order))))
+            self._unread.append(unread_item(call.caller, str(error)))
+            return None
+        self._own(call.caller, call.callee)
+        return InstructionSite(call.caller, signature, reduced.channel_id)
 
 
 def _outline(instruction: Instruction) -> tuple[str, tuple[str, ...]] | None:
@@ -206,7 +226,8 @@ def _outline(instruction: Instruction) -> tuple[str, tuple[str, ...]] | None:
 def _scattered(fusion: Instruction, reduced: Signature) -> Signature:
     """Return the reduce-scatter that a fusion of all-reduce and slice is: its groups, with the fusion's shapes."""
     operands = tuple(leaf for shape in fusion.operand_shapes() for leaf in shape.arrays())
-    results = fusion.shape.arrays()
+    is_start = fusion.opcode.endswith("-start")
+    results = payload(fusion.shape, "fusion", is_start).arrays()
     dimensions: tuple[int, ...] | None = None
     if len(reduced.result_shapes) == len(results) == 1:
         before, after = reduced.result_shapes[0].dimensions, results[0].dimensions
@@ -215,6 +236,7 @@ def _scattered(fusion: Instruction, reduced: Signature) -> Signature:
     return replace(
         reduced,
         opcode="reduce-scatter",
+        is_async=reduced.is_async or is_start,
         operand_shapes=operands,
         result_shapes=results,
         dimensions=dimensions[:1] if dimensions else None,

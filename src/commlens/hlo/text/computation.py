@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HEADER: Final = re.compile(rb"\s*(?P<entry>ENTRY\b\s*)?%?(?P<name>" + NAME + rb")?")
 _DEEPEST_NESTING: Final = 20
-_MAYBE_NESTED: Final = re.compile(rb"[a-z]\s*\([^(){}\"]*[a-z]\s*\(")
+_MAYBE_NESTED: Final = re.compile(rb"[a-z]\s*\([^()\"]*[a-z]\s*\(")
 _ROOT: Final = re.compile(rb"\s*ROOT\s")
 
 

@@ -67,9 +67,9 @@ class Definitions:
         for mark in (b"%", b""):
             needle = b"\n  " + mark + name + b" = "
             found = text.rfind(needle, max(body, before - _NEAR), before)
-            if found < 0 or text.count(b'"', found, before) % 2:
+            if found < 0:
                 found = text.find(needle, body, min(body + _TOP, self._end))
-            if found >= 0 and not text.count(b'"', body, found) % 2:
+            if found >= 0:
                 return found + len(needle)
         return None
 

@@ -160,11 +160,9 @@ class Scanner:
         heads = np.zeros(newlines.size, dtype=bool)
         heads[opening] = True
         hits, rows = hits[~heads[rows]], rows[~heads[rows]]  # "%main (x: f32[]) {" is no opcode
-        quotes = np.flatnonzero(text == _QUOTE)
-        if quotes.size:
-            quotes = self._unescaped(text, quotes)
-            if quotes is None or not self._outside_strings(quotes, line_starts, (opening, closing, rows)):
-                return None
+        quotes = self._unescaped(text, np.flatnonzero(text == _QUOTE))
+        if quotes is None or np.any(np.searchsorted(quotes, newlines) & 1):
+            return None  # a string runs over a line end
         return Block(
             opened=line_starts[opening] + start,
             bodies=newlines[opening] + (start + 1),
@@ -252,14 +250,9 @@ class Scanner:
 
     def _unescaped(self, text: Bytes, quotes: Positions) -> Positions | None:
         """Drop escaped quotes; None where more than one backslash stands before a quote."""
-        escaped = text[np.maximum(quotes - 1, 0)] == _BACKSLASH
+        escaped = text[np.maximum(quotes - 1, 0)] == _BACKSLASH  # empty where there are no quotes
         if not escaped.any():
             return quotes
         if np.any(text[np.maximum(quotes[escaped] - 2, 0)] == _BACKSLASH):
             return None
         return quotes[~escaped]
-
-    def _outside_strings(self, quotes: Positions, line_starts: Positions, rows: tuple[Positions, ...]) -> bool:
-        """Whether no string is open where the lines of interest start, nor at the end of the block."""
-        interesting = line_starts[np.concatenate(rows)]
-        return quotes.size % 2 == 0 and not np.any(np.searchsorted(quotes, interesting) % 2)

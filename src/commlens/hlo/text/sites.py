@@ -31,6 +31,7 @@ _BACKEND_CONFIG: Final = b", backend_config={"
 _CLOSING_BRACE: Final = ord("}")
 _SHAPE_ENDS: Final = (b"]", b"}")
 """How the shape of an array ends; one that was cut at a blank of its own ends otherwise."""
+_OPCODE: Final = re.compile(rb"[a-z][a-z0-9\-]*")
 _WORD: Final = re.compile(rb"%?[\w.\-]+")
 _TYPED: Final = re.compile(rb"(?:[a-z][a-z0-9]*\[[\d,<=]*\](?:\{[^{}]*\})? %?[\w.\-]+(?:, |$))+")
 _METADATA_MARK: Final = len(b", metadata=")
@@ -182,8 +183,6 @@ class LineReader:
             shapes = self._operand_shapes(computation, text[paren + 1 : close], start)
         else:
             shapes = text[value : text.find(b" ", value)]
-            if text.count(b'"', above, start) % 2:
-                raise IrregularLineError  # what stands above may be inside a string
             if shapes[-1:] not in _SHAPE_ENDS:
                 shapes = None
         brace = text.rfind(b"{", close, end)
@@ -302,8 +301,9 @@ def read_instruction(instruction: TextInstruction) -> Site | Other:
 def _opcode_of(head: bytes) -> bytes | None:
     """Return the opcode of ``shape opcode``, None where that is not what stands there."""
     blank = head.rfind(b" ")
+    opcode = head[blank + 1 :]
     try:
-        return head[blank + 1 :] if blank > 0 and shape_end(head, 0) == blank else None
+        return opcode if blank > 0 and shape_end(head, 0) == blank and _OPCODE.fullmatch(opcode) else None
     except GrammarError:
         return None
 
