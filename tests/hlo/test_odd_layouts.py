@@ -200,3 +200,65 @@ def test_many_custom_fusions_take_time_in_proportion() -> None:
     """Placing rows of fusions does not sort all of them again for each."""
     body = "\n".join(f"  %s.{i} = f32[8]{{0}} fusion(%a), kind=kCustom, calls=%ars.3" for i in range(3000))
     assert len(read(body).sites) == 3001
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "channel_id=1, \n  replica_groups={{0,1}}, use_global_device_ids=true, to_apply=plus",
+        "channel_id=1, replica_groups={{0,1}},\t\n  use_global_device_ids=true, to_apply=plus",
+        "  channel_id=1,\treplica_groups={{0,1}}, use_global_device_ids=true, to_apply=plus",
+    ],
+)
+def test_blanks_at_line_ends_lose_nothing(attributes: str) -> None:
+    """Attributes go on behind a line end, whatever blanks stand before it."""
+    (site,) = [site for site in read(f"  %x = f32[32]{{0}} all-reduce(%a), {attributes}").sites if site.name == "x"]
+    signature = site.signature
+    assert (site.channel_id, str(signature.groups), signature.use_global_device_ids) == (1, "{{0,1}}", True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%x = f32[32]{0} \tall-reduce(%a), to_apply=plus",
+        "%x = f32[32]{0}\tall-reduce(%a), to_apply=plus",
+        "%x /*c*/ = f32[32]{0} all-reduce(%a), to_apply=plus",
+        "%x // c\n = f32[32]{0} all-reduce(%a), to_apply=plus",
+    ],
+)
+def test_blanks_and_comments_before_the_opcode(line: str) -> None:
+    """A name, a shape and an opcode may stand apart in any way."""
+    found = read(f"  {line}")
+    assert ([site.name for site in found.sites if site.computation_name == "main"], found.unread) == (["x"], ())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%x = f32(32]{0} all-reduce(%a), to_apply=plus",
+        "%x : f32[32]{0} all-reduce(%a), to_apply=plus",
+        "%x = f32[32]{0} all-reduce(%a), replica_groups ={{0,1}}, to_apply=plus",
+        "%x = f32[32]{0} all-reduce(%a), to_apply=plus, replica_groups ={{0,1}}",
+        "%x = f32[32]{0} all-reduce(%a) to_apply=plus",
+    ],
+)
+def test_broken_collectives_are_said(line: str) -> None:
+    """A line that looks like a collective and breaks the grammar is unread, never nothing and never a guess."""
+    found = read(f"  {line}")
+    assert [site.name for site in found.sites if site.computation_name == "main"] == []
+    assert len(found.unread) == 1
+
+
+@pytest.mark.parametrize("prefix", ["\ufeff", "I0101 12:00:00.1 77 dump.cc:3] "])
+def test_headers_behind_marks_are_headers(prefix: str) -> None:
+    """A byte order mark or the prefix of a log line does not hide the counts."""
+    (found,) = read_modules(f"{prefix}{HEAD}".encode())
+    assert (found.name, found.replica_count) == ("m", 2)
+
+
+def test_the_order_needs_no_types() -> None:
+    """Operands of unknown types are operands all the same."""
+    body = '  %x = q32[8]{0} custom-call(%a), custom_call_target="f"\n  %y = f32[8]{0} negate(q32[8]{0} %x)'
+    entry = module(body).entry
+    assert entry is not None
+    assert [each.name for each in entry.post_order()] == ["a", "x", "y"]

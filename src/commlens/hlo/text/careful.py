@@ -13,14 +13,14 @@ from itertools import chain
 from typing import Literal
 
 from commlens.errors import GrammarError
-from commlens.hlo.text.lexis import NAME, SKIPPED, closing
+from commlens.hlo.text.lexis import BLOCK_COMMENT, NAME, SKIPPED, closing
 from commlens.hlo.text.line import shape_end
 
 Kind = Literal["header", "computation", "loose"]
 
 _START = (
-    rb"[ \t]*(?:"
-    rb"(?P<header>HloModule)\b"
+    rb"(?:\xef\xbb\xbf)?[ \t]*(?:"
+    rb"(?:[IWEF]\d{4}[^\n\]]*\] *)?(?P<header>HloModule)\b"
     rb"|(?P<loose>(?:ROOT[ \t]+)?%?" + NAME + rb"[ \t]+=[ \t]+(?:\(|[a-z][a-z0-9]*\[))"
     rb"|(?:(?P<entry>ENTRY)\b\s*)?(?:%?(?P<name>" + NAME + rb")\s*)?(?P<open>[({]))"
 )
@@ -30,7 +30,9 @@ _TOKEN = re.compile(
     rb"(?P<skipped>"
     + SKIPPED.pattern
     + rb")|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<line>\n(?=\S))"
-    + rb"|(?P<word>%?[\w.\-]+)(?P<defines>\s+=(?!=))?",
+    + rb"|(?P<word>%?[\w.\-]+)(?P<defines>(?:\s|"
+    + BLOCK_COMMENT
+    + rb"|//[^\n]*\n)+=(?!=))?",
     re.DOTALL,
 )
 _DEEPEST_INDENT = 256
@@ -163,13 +165,18 @@ def find_instructions(text: bytes, position: int) -> tuple[tuple[int, ...], int,
                 return tuple(starts), token.end(), False
         elif kind == "defines":
             start = token.start() if root is None else root
-            if depth == 0 or _recovers(text, start, token.end()):
+            if not _is_attribute(text, start) and (depth == 0 or _recovers(text, start, token.end())):
                 starts.append(start)
                 depth = 0
             root = None
         elif kind == "word":
             root = token.start() if token["word"] == b"ROOT" else None
     return tuple(starts), len(text), False
+
+
+def _is_attribute(text: bytes, start: int) -> bool:
+    """Whether a name stands behind a comma: then it belongs to what comes before, whatever blanks follow it."""
+    return text[max(0, start - _DEEPEST_INDENT) : start].rstrip().endswith(b",")
 
 
 def _recovers(text: bytes, start: int, behind: int) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from commlens.errors import GrammarError
+from commlens.hlo.collectives import is_collective
 from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.shapes import Shape, parse_shape, read_shape
@@ -14,6 +15,7 @@ from commlens.hlo.text.lexis import NAME, as_text, unquoted
 from commlens.hlo.text.line import Line, Operand, parse_line, parse_nested
 from commlens.hlo.text.values import (
     CALL_ATTRIBUTES,
+    COMMUNICATES,
     callees,
     read_integer,
     read_integers,
@@ -63,6 +65,8 @@ class TextInstruction(Instruction):
                 line = parse_nested(text) if self.nested else parse_line(text)
             except GrammarError as error:
                 raise UnreadableError(str(error)) from error
+            if line.fault is not None and not is_collective(line.opcode) and _hides_collective(line):
+                raise UnreadableError(str(line.fault))
             self._line = line if line.fault is not None or not self._is_cut(line) else replace(line, fault=_CUT)
         return self._line
 
@@ -110,7 +114,7 @@ class TextInstruction(Instruction):
             raise UnreadableError(str(error)) from error
 
     def _operands(self) -> list[Operand]:
-        if self.opcode in ("constant", "parameter", "iota"):
+        if self.opcode in _WITHOUT_OPERANDS:
             return []
         try:
             return self.parts.operands()
@@ -120,7 +124,7 @@ class TextInstruction(Instruction):
     @property
     def operand_names(self) -> tuple[str, ...]:
         """The names of the operands in order, defined or not."""
-        return tuple(operand.name for operand in self._operands())
+        return () if self.opcode in _WITHOUT_OPERANDS else tuple(self.parts.operand_names())
 
     @property
     def operands(self) -> tuple[TextInstruction, ...]:
@@ -294,6 +298,11 @@ class TextInstruction(Instruction):
         return hash(self.start)
 
 
+def _hides_collective(line: Line) -> bool:
+    """Whether something that looks like a collective stands behind the operands of a broken instruction."""
+    return COMMUNICATES.search(line.text, line.operand_span.end) is not None
+
+
 def source_of(metadata: dict[str, str], computation: TextComputation) -> str | None:
     """Return ``"file:line"`` of an instruction's metadata, None where it states none."""
     file = metadata.get("source_file")
@@ -303,6 +312,7 @@ def source_of(metadata: dict[str, str], computation: TextComputation) -> str | N
     return computation.module.frames.source(int(frame)) if frame.isdecimal() and len(frame) < _FRAME_DIGITS else None
 
 
+_WITHOUT_OPERANDS: Final = frozenset({"constant", "parameter", "iota"})
 _CUT: Final = GrammarError("the text ends inside this instruction", position=0)
 _EXCERPT: Final = 200
 _FRAME_DIGITS: Final = 10

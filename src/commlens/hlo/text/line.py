@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from commlens.errors import GrammarError
-from commlens.hlo.shapes import read_shape
+from commlens.hlo.shapes import ELEMENT_BITS, read_shape
 from commlens.hlo.text.lexis import NAME, as_text, blank_comments, closing, split_list
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _DEFINITION = re.compile(rb"\s*(?P<root>ROOT\s+)?%?(?P<name>" + NAME + rb")\s*=\s*")
 _OPCODE = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
-_ATTRIBUTE = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)\s*=\s*")
+_ATTRIBUTE = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)=\s*")
 _OPERAND_NAME = re.compile(rb"\s*%?(?P<name>" + NAME + rb")\s*")
 _MESH = re.compile(rb"@?(?:maximal_)?mesh\b")
 _OPEN_ANGLE = re.compile(rb"@mesh\s*<[^>]*")
@@ -75,6 +75,13 @@ class Line:
         """Return an attribute's value as written, None where the attribute is absent."""
         span = self.attributes.get(key)
         return None if span is None else self.text[span.start : span.end]
+
+    def operand_names(self) -> list[str]:
+        """Return the names in the operand list, whatever the types beside them are."""
+        start, end = self.operand_span
+        if not self.text[start:end].strip():
+            return []
+        return [_operand_name(self.text, *span) for span in split_list(self.text, start, end)]
 
     def operands(self) -> list[Operand]:
         """Take the operand list apart.
@@ -166,7 +173,7 @@ def _is_nested(text: bytes, start: int, end: int) -> bool:
 def _shape_and_opcode(text: bytes, start: int) -> tuple[Span, re.Match[bytes]]:
     """Find the shape (it may be left out) and the opcode behind the ``=`` of an instruction."""
     opcode = _OPCODE.match(text, start)
-    if opcode is not None:
+    if opcode is not None and as_text(opcode["opcode"]) not in ELEMENT_BITS:
         return Span(start, start), opcode
     end = shape_end(text, start)
     opcode = _OPCODE.match(text, end)
@@ -253,6 +260,19 @@ def _trimmed(text: bytes, start: int, end: int) -> Span:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return Span(start, max(start, start + len(piece.strip())))
+
+
+def _operand_name(text: bytes, start: int, end: int) -> str:
+    """Return the name of an operand; where none can be made out, what stands there."""
+    name = _OPERAND_NAME.fullmatch(text, start, end)
+    if name is None:
+        try:
+            name = _OPERAND_NAME.fullmatch(text, shape_end(text, _trimmed(text, start, end).start), end)
+        except GrammarError:
+            name = None
+    if name is not None:
+        return as_text(name["name"])
+    return _operand(text, start, end).name if _is_nested(text, start, end) else as_text(text[start:end].strip())
 
 
 def _operand(text: bytes, start: int, end: int) -> Operand:

@@ -19,15 +19,15 @@ from commlens.hlo.text.index import Index, make_index
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.lexis import NAME, as_text, blank_comments
 from commlens.hlo.text.line import parse_attributes
-from commlens.hlo.text.sites import LOOKED_AT, IrregularLineError, LineReader, Other, is_caller, must_be_looked_into
-from commlens.hlo.text.values import read_integer, read_map
+from commlens.hlo.text.sites import IrregularLineError, LineReader, Other, is_caller, must_be_looked_into
+from commlens.hlo.text.values import LOOKED_AT, read_integer, read_map
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from commlens.hlo.model import Computation, Instruction
 
-_HEADER: Final = re.compile(rb"\s*HloModule\s+(?P<name>\"[^\"]*\"|[^\s,]+)")
+_HEADER: Final = re.compile(rb"\bHloModule\s+(?P<name>\"[^\"]*\"|[^\s,]+)")
 _CALL_VALUES: Final = re.compile(
     rb"\b(?:to_apply|calls|body|condition|true_computation|false_computation|branch_computations|called_computations)"
     rb"\s*=\s*(\{[^{}]*\}|%?[\w.\-]+)"
@@ -123,7 +123,7 @@ class TextModule(Module):
 
     @cached_property
     def _header_attributes(self) -> dict[str, bytes]:
-        match = _HEADER.match(self._header_text)
+        match = _HEADER.search(self._header_text)
         if match is None:
             return {}
         spans, _ = parse_attributes(self._header_text, match.end())
@@ -131,7 +131,7 @@ class TextModule(Module):
 
     def _name(self) -> str:
         """Return the name in the header; without one ``module_`` and the entry's name, as XLA calls it."""
-        match = _HEADER.match(self._header_text)
+        match = _HEADER.search(self._header_text)
         if match is not None:
             return as_text(match["name"].strip(b'"'))
         entry = self.entry

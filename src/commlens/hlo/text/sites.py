@@ -20,7 +20,7 @@ from commlens.hlo.signature import InstructionSite, Site
 from commlens.hlo.text.instruction import TextInstruction, source_of
 from commlens.hlo.text.lexis import as_text, closing, depth_of
 from commlens.hlo.text.line import nested_spans, shape_end
-from commlens.hlo.text.values import read_metadata
+from commlens.hlo.text.values import COMMUNICATES, read_metadata
 
 if TYPE_CHECKING:
     from commlens.hlo.signature import Signature
@@ -42,18 +42,7 @@ _INDEX_COMMENT: Final = re.compile(rb"/\*index=\d+\*/")
 _TYPED_NAME: Final = re.compile(rb"\s+%?[\w.\-]+(?=,|$)")
 _CUSTOM_TARGET: Final = re.compile(rb'custom_call_target="([^"]*)"')
 
-_BETWEEN: Final = rb"(?:\s|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*\("
-COMMUNICATES: Final = re.compile(
-    rb"\b(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast"
-    rb"|cross-replica-sum)(?:-start)?" + _BETWEEN + rb"|\b(?:send|recv|async-start|custom-call(?:-start)?)" + _BETWEEN
-)
-"""Whether an instruction may communicate; the opcode decides."""
-
-LOOKED_AT: Final = re.compile(COMMUNICATES.pattern + rb"|\b(?:while|conditional|call|fusion)(?:-start)?" + _BETWEEN)
-"""Whether an instruction must be looked at at all: it may communicate, or call what does."""
-
-
-_GOES_ON: Final = frozenset(b",=({[")
+_GOES_ON: Final = frozenset(b",=({[ \t")
 """Last bytes of a line that has not come to its end."""
 
 

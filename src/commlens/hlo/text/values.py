@@ -22,6 +22,16 @@ _CALLEE: Final = re.compile(rb"%?(" + NAME + rb")")
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
+_BETWEEN: Final = rb"(?:\s|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*\("
+COMMUNICATES: Final = re.compile(
+    rb"\b(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast"
+    rb"|cross-replica-sum)(?:-start)?" + _BETWEEN + rb"|\b(?:send|recv|async-start|custom-call(?:-start)?)" + _BETWEEN
+)
+"""Whether an instruction may communicate; the opcode decides."""
+
+LOOKED_AT: Final = re.compile(COMMUNICATES.pattern + rb"|\b(?:while|conditional|call|fusion)(?:-start)?" + _BETWEEN)
+"""Whether an instruction must be looked at at all: it may communicate, or call what does."""
+
 CALL_ATTRIBUTES: Final = (
     "condition",
     "body",
