@@ -205,13 +205,18 @@ def test_too_large_an_input(run: Run) -> None:
     ],
 )
 def test_an_input_without_a_module(run: Run, tmp_path: Path, content: bytes | None, says: str) -> None:
-    """An input that holds no module ends with 2 and names the file."""
+    """An input that holds no module ends with 2 and names the file, a text with line and column."""
     file = tmp_path / "in"
     if content is not None:
         file.write_bytes(content)
     error = run("report", str(file)).error
-    assert error.startswith(f"{file}: ")
+    assert error.startswith(f"{file}:1:1: " if content == b"hello\n" else f"{file}: ")
     assert says in error
+
+
+def test_an_empty_name_is_no_folder(run: Run) -> None:
+    """An unset variable in a script does not make the command read whatever lies around."""
+    assert "an empty one" in run("report", "").error
 
 
 def test_one_bad_file_silences_all(run: Run, tmp_path: Path) -> None:

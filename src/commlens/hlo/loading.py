@@ -137,6 +137,9 @@ class _Loader:
     def load(self, path: str | os.PathLike[str]) -> Iterator[Module | InputError]:
         """Load a file, a folder or standard input; what cannot be read is yielded as an error."""
         try:
+            if not os.fspath(path):
+                reason = "expected the name of a file or folder, found an empty one"
+                raise InputError(reason, path="''")
             if self.stdin is not None and os.fspath(path) == STANDARD_INPUT:
                 yield from self.modules(
                     read_stream(self.stdin, STANDARD_INPUT, max_bytes=self.max_bytes), STANDARD_INPUT
@@ -183,14 +186,14 @@ class _Loader:
                 return self._binary(data, path)
             case "unknown":
                 reason = f"{_EXPECTED}, found another text, which starts with {excerpt(data)}"
-                raise InputError(reason, path=path)
+                raise InputError(reason, path=path, line=1, column=1)
 
     def _text(self, data: bytes, path: str) -> Sequence[Module]:
         from commlens.hlo.text import read_modules
 
         modules = read_modules(data, path, replicas=self.replicas, partitions=self.partitions)
         if not modules:
-            raise InputError(_NO_COMPUTATION, path=path)
+            raise InputError(_NO_COMPUTATION, path=path, line=1, column=1)
         return modules
 
     def _text_form(self, data: bytes, path: str) -> Sequence[Module]:
