@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from commlens.hlo.discovery import Discovery, discover
+from commlens.hlo.group_modes import group_mode
 from commlens.hlo.text import TextModule, read_modules
 
 HEAD = """plus {
@@ -378,3 +379,29 @@ def test_axis_names_of_any_script() -> None:
     """A mesh axis is called what the program calls it."""
     (row,) = read("  x = f32[16]{0} all-gather(a), replica_groups=mesh['δ'=2,'模型'=4] {'模型'}, dimensions={0}")
     assert row[-1] == "mesh['δ'=2,'模型'=4] {'模型'}"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "mode"),
+    [
+        ("", "kCrossReplica"),
+        (", channel_id=1", "kCrossReplicaAndPartition"),
+        (", channel_id=1, use_global_device_ids=true", "kFlattenedID"),
+    ],
+)
+def test_group_mode_of_an_instruction(attributes: str, mode: str) -> None:
+    """An absent flag is false for the opcodes that carry one; the forbidden combination is an error."""
+    found = module(f"  x = f32[8]{{0}} all-reduce(a){attributes}, to_apply=plus")
+    assert str(group_mode(found.instruction("%x"))) == mode
+    assert found.instruction("x").replica_groups.groups() == []
+
+
+def test_group_mode_of_opcodes_without_the_flag() -> None:
+    """all-to-all with a channel is cross-partition, and the flag without a channel is refused."""
+    found = module(
+        "  x = f32[8]{0} all-to-all(a), channel_id=1, dimensions={0}\n"
+        "  y = f32[8]{0} all-reduce(a), use_global_device_ids=true, to_apply=plus"
+    )
+    assert str(group_mode(found.instruction("x"))) == "kCrossPartition"
+    with pytest.raises(ValueError, match="Invalid combination of has_channel_id and use_global_device_ids"):
+        group_mode(found.instruction("y"))

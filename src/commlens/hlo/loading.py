@@ -136,10 +136,10 @@ class _Loader:
 
     def load(self, path: str | os.PathLike[str]) -> Iterator[Module | InputError]:
         """Load a file, a folder or standard input; what cannot be read is yielded as an error."""
+        if not os.fspath(path):
+            yield InputError("expected the name of a file or folder, found an empty one", path="''")
+            return
         try:
-            if not os.fspath(path):
-                reason = "expected the name of a file or folder, found an empty one"
-                raise InputError(reason, path="''")
             if self.stdin is not None and os.fspath(path) == STANDARD_INPUT:
                 yield from self.modules(
                     read_stream(self.stdin, STANDARD_INPUT, max_bytes=self.max_bytes), STANDARD_INPUT
