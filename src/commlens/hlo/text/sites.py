@@ -34,6 +34,7 @@ _SHAPE_ENDS: Final = (b"]", b"}")
 _OPCODE: Final = re.compile(rb"[a-z][a-z0-9\-]*")
 _WORD: Final = re.compile(rb"%?[\w.\-]+")
 _TYPED: Final = re.compile(rb"(?:[a-z][a-z0-9]*\[[\d,<=]*\](?:\{[^{}]*\})? %?[\w.\-]+(?:, |$))+")
+_REDUCER: Final = b", to_apply="
 _METADATA_MARK: Final = len(b", metadata=")
 _NEAR: Final = 1024
 _SAFE_DIGITS: Final = 18
@@ -174,11 +175,18 @@ class LineReader:
             shapes = text[value : text.find(b" ", value)]
             if shapes[-1:] not in _SHAPE_ENDS:
                 shapes = None
-        brace = text.rfind(b"{", close, end)
-        if text[brace - _METADATA_MARK : brace + 1] == _METADATA and text[end - 1] == _CLOSING_BRACE:
-            written = text[close + 1 : brace - _METADATA_MARK]  # nothing stands behind the metadata
-        else:
+        behind = text.rfind(b"{", close, end) - _METADATA_MARK  # where the attributes end and the metadata begin
+        if text[behind : behind + _METADATA_MARK + 1] != _METADATA or text[end - 1] != _CLOSING_BRACE:
             written = _without_config(text[close + 1 : end])
+        else:
+            reducer = text.find(_REDUCER, close, behind)
+            if reducer < 0:
+                written = text[close + 1 : behind]
+            else:
+                comma = text.find(b",", reducer + 1, behind)
+                stop = behind if comma < 0 else comma
+                odd = text.find(b" ", reducer + 2, stop) >= 0 or text.find(b'"', close, reducer) >= 0
+                written = None if odd else text[close + 1 : reducer] + text[stop:behind]
         tail = self.tails.get(written) or self._tail(written)
         if close < 0 or tail is None or shapes is None:
             return self._read_whole(computation, start, end)
@@ -314,7 +322,7 @@ def _reduced(tail: bytes) -> tuple[bytes, int | None] | None:
     """Cut the reducer's name and the channel number out of an attribute list; None where that is not safe."""
     if b"all_reduce_id" in tail:
         return None
-    reducer = _without(tail, b", to_apply=")
+    reducer = _without(tail, _REDUCER)
     channel = None if reducer is None else _without(reducer[0], b", channel_id=")
     if reducer is None or channel is None:
         return None
