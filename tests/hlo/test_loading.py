@@ -7,13 +7,17 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from commlens.errors import CommlensError, InputError
-from commlens.hlo import Module, load, load_all, load_inputs
+from commlens.hlo import Module, discover, load, load_all, load_inputs
 from commlens.hlo.folders import Stage, module_files
 from proto_modules import all_reduce, containers, module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TEXT = "HloModule {name}\n\nENTRY e {{\n  ROOT p = f32[8] parameter(0)\n}}\n"
 PROTO = module(all_reduce()).SerializeToString()
@@ -307,3 +311,35 @@ def test_every_public_file_holds_a_module(corpus_file: Path) -> None:
     """Sixty files of twenty producers, by content and not by name."""
     if corpus_file.name != "README.md":
         assert load_all(corpus_file)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data,
+        lambda data: data.replace(b"\n  ", b"\n   "),
+        lambda data: data.replace(b"\n", b"\r\n"),
+        lambda data: data[: len(data) * 2 // 3],
+        lambda data: data + data,
+    ],
+    ids=["printed", "laid out", "crlf", "cut", "twice"],
+)
+def test_mapped_files_read_like_others(
+    change: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large texts are mapped, not copied: nothing else about them differs."""
+    examples = Path(__file__).parents[2] / "examples"
+    data = change((examples / "tagged_2x4.before.txt").read_bytes() + b"\n")
+    file = fill(tmp_path, {"large.txt": data}) / "large.txt"
+    copied = load_all(file)
+    monkeypatch.setattr("commlens.hlo.mapping._LARGE", 1)
+    mapped = load_all(file)
+    assert type(mapped[0].text) is not bytes  # pyright: ignore[reportAttributeAccessIssue]
+    assert b"".join(module.to_bytes() for module in mapped) == b"".join(module.to_bytes() for module in copied)
+    for ours, theirs in zip(mapped, copied, strict=True):
+        described = [
+            [(site.name, site.line, str(site.signature.groups), site.op_name) for site in discover(each).sites]
+            for each in (ours, theirs)
+        ]
+        assert described[0] == described[1]
+        assert ours.unread == theirs.unread

@@ -11,9 +11,11 @@ from commlens.errors import CommlensError, GrammarError, InputError
 from commlens.hlo.containers import MAX_BYTES, read_file, read_stream, uncompressed
 from commlens.hlo.folders import module_files
 from commlens.hlo.kinds import excerpt, kind_of, looks_like_hlo
+from commlens.hlo.mapping import mapped_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from mmap import mmap
 
     from commlens.hlo.folders import Stage
     from commlens.hlo.model import Module
@@ -152,6 +154,9 @@ class _Loader:
             yield error
 
     def _load_file(self, path: str | os.PathLike[str]) -> Sequence[Module]:
+        mapped = mapped_text(path, max_bytes=self.max_bytes)
+        if mapped is not None:
+            return self._text(mapped, str(path))
         return self.modules(read_file(path, max_bytes=self.max_bytes), str(path))
 
     def _load_folder(self, folder: Path) -> Iterator[Module | InputError]:
@@ -188,7 +193,7 @@ class _Loader:
                 reason = f"{_EXPECTED}, found another text, which starts with {excerpt(data)}"
                 raise InputError(reason, path=path, line=1, column=1)
 
-    def _text(self, data: bytes, path: str) -> Sequence[Module]:
+    def _text(self, data: bytes | mmap, path: str) -> Sequence[Module]:
         from commlens.hlo.text import read_modules
 
         modules = read_modules(data, path, replicas=self.replicas, partitions=self.partitions)

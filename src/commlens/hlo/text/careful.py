@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from commlens.errors import GrammarError
 from commlens.hlo.text.lexis import BLOCK_COMMENT, NAME, SKIPPED, closing
 from commlens.hlo.text.line import shape_end
+
+if TYPE_CHECKING:
+    from commlens.hlo.text.lexis import Text
 
 Kind = Literal["header", "computation", "loose"]
 
@@ -71,7 +74,7 @@ class Item:
         return self.end + 1 if self.kind == "computation" and self.closed else self.end
 
 
-def next_item(text: bytes, position: int) -> Item | None:
+def next_item(text: Text, position: int) -> Item | None:
     """Return the first item at or behind a position, None if there is no more.
 
     Args:
@@ -100,7 +103,7 @@ def next_item(text: bytes, position: int) -> Item | None:
     return None
 
 
-def _body_of(text: bytes, opened: int) -> int | None:
+def _body_of(text: Text, opened: int) -> int | None:
     """Return the offset behind the ``{`` of a computation's header whose name ends at ``opened``."""
     if text[opened : opened + 1] == b"{":
         return opened + 1
@@ -116,7 +119,7 @@ def _body_of(text: bytes, opened: int) -> int | None:
     return None if brace is None else brace.end()
 
 
-def _lines_behind(text: bytes, position: int) -> int:
+def _lines_behind(text: Text, position: int) -> int:
     """Return where a header that starts here must have ended; what does not end there is prose, not a header."""
     for _ in range(_LONGEST_HEADER):
         position = text.find(b"\n", position) + 1
@@ -125,7 +128,7 @@ def _lines_behind(text: bytes, position: int) -> int:
     return position
 
 
-def _header_end(text: bytes, position: int) -> int:
+def _header_end(text: Text, position: int) -> int:
     """Return where a module header ends: the first line end outside brackets, strings and comments."""
     depth = 0
     for token in _HEADER_END.finditer(text, position):
@@ -138,7 +141,7 @@ def _header_end(text: bytes, position: int) -> int:
     return len(text)
 
 
-def find_instructions(text: bytes, position: int) -> tuple[tuple[int, ...], int, bool]:
+def find_instructions(text: Text, position: int) -> tuple[tuple[int, ...], int, bool]:
     """Find the instructions of a body.
 
     Args:
@@ -174,18 +177,18 @@ def find_instructions(text: bytes, position: int) -> tuple[tuple[int, ...], int,
     return tuple(starts), len(text), False
 
 
-def _is_attribute(text: bytes, start: int) -> bool:
+def _is_attribute(text: Text, start: int) -> bool:
     """Whether a name stands behind a comma: then it belongs to what comes before, whatever blanks follow it."""
     return text[max(0, start - _DEEPEST_INDENT) : start].rstrip().endswith(b",")
 
 
-def _recovers(text: bytes, start: int, behind: int) -> bool:
+def _recovers(text: Text, start: int, behind: int) -> bool:
     """Whether an instruction must start here although a bracket is open: ``name = shape`` first on its line."""
     before = text[max(0, start - _DEEPEST_INDENT) : start].rstrip(b" \t")
     return before.endswith(b"\n") and _SHAPE.match(text, behind) is not None
 
 
-def _starts_item(text: bytes, position: int) -> bool:
+def _starts_item(text: Text, position: int) -> bool:
     """Whether a line in the first column inside an open body must be the start of another item."""
     match = _ITEM.match(text, position)
     if match is None or match["loose"]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from commlens.hlo.text.lexis import Text
+
 _NEAR: Final = 2048
 _TOP: Final = 8192
 _DEFINITION: Final = re.compile(rb"\s*(?:ROOT\s+)?%?(" + NAME + rb")\s*=\s*")
@@ -37,7 +39,7 @@ class Definitions:
 
     __slots__ = ("_body", "_end", "_hashes", "_offsets", "_starts", "_text")
 
-    def __init__(self, text: bytes, body: int, end: int, starts: Sequence[int] | None) -> None:
+    def __init__(self, text: Text, body: int, end: int, starts: Sequence[int] | None) -> None:
         self._text = text
         self._body = body
         self._end = end

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from commlens.hlo.text.careful import Item
+    from commlens.hlo.text.lexis import Text
     from commlens.hlo.text.scanner import Block, Positions
 
 _HEADER_LINE = re.compile(rb"^(?:[^\n\w]*|[IWEF]\d{4}[^\n\]]*\] *)HloModule\b[^\n]*", re.MULTILINE)
@@ -61,7 +62,7 @@ class Index:
     fusions: NDArray[np.int64]
 
 
-def make_index(text: bytes) -> Index:
+def make_index(text: Text) -> Index:
     """Index a text.
 
     Args:
@@ -81,7 +82,7 @@ def make_index(text: bytes) -> Index:
     return builder.finish()
 
 
-def _block_end(text: bytes, position: int) -> int:
+def _block_end(text: Text, position: int) -> int:
     """Return where the block that starts at ``position`` ends: behind a line end, or at the end of the text."""
     if position + BLOCK >= len(text):
         return len(text)
@@ -96,7 +97,7 @@ def _block_end(text: bytes, position: int) -> int:
 class _Builder:
     """Collects blocks and items."""
 
-    text: bytes
+    text: Text
     lines: int = 1
     is_open: bool = False
     opened: list[int] = field(default_factory=list[int])
@@ -158,7 +159,8 @@ class _Builder:
             self._add(item)
             position = item.resume
         position = self._line_start_behind(position)
-        self.lines += self.text.count(b"\n", start, position)
+        between = np.frombuffer(self.text, dtype=np.uint8)[start:position]
+        self.lines += int(np.count_nonzero(between == ord("\n")))
         return position
 
     def _forget_from(self, position: int) -> None:

@@ -27,6 +27,7 @@ from commlens.topology import CollectiveDeviceList, parse_replica_groups, parse_
 if TYPE_CHECKING:
     from commlens.hlo.model import Role
     from commlens.hlo.text.computation import TextComputation
+    from commlens.hlo.text.lexis import Text
     from commlens.topology import DeviceList, SourceTargetPairs
 
 _NAME: Final = re.compile(rb"\s*(?:ROOT\s+)?%?(" + NAME + rb")\s*=")
@@ -73,7 +74,7 @@ class TextInstruction(Instruction):
     def _is_cut(self, line: Line) -> bool:
         """Whether the text may end before this instruction does."""
         text = self._computation.text
-        ends_here = self.end == len(text) and not text.endswith(b"\n")
+        ends_here = self.end == len(text) and text[-1:] != b"\n"
         return ends_here and "metadata" not in line.attributes and not self._computation.is_closed
 
     @property
@@ -319,7 +320,7 @@ _FRAME_DIGITS: Final = 10
 _SHAPE_WINDOW: Final = 512
 
 
-def _shape_bytes(text: bytes, start: int) -> int:
+def _shape_bytes(text: Text, start: int) -> int:
     """Return how many bytes to look at for the shape that starts here: a tuple may be of any length."""
     if text[start : start + 1] != b"(":
         return _SHAPE_WINDOW

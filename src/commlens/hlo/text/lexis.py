@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from mmap import mmap
+
+    Text: TypeAlias = bytes | mmap
+    """A whole file: in memory, or mapped."""
 
 STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 SINGLE_QUOTED = rb"'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
@@ -36,7 +40,7 @@ _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
-def closing(text: bytes, opened: int, end: int = sys.maxsize) -> int | None:
+def closing(text: Text, opened: int, end: int = sys.maxsize) -> int | None:
     """Return the position of the bracket that closes the one at ``opened``; None if there is none before ``end``.
 
     Kinds of brackets are not told apart: in a sane text they nest, in another nothing can be said.
@@ -56,7 +60,7 @@ def closing(text: bytes, opened: int, end: int = sys.maxsize) -> int | None:
     return None
 
 
-def depth_of(text: bytes, start: int, end: int) -> int:
+def depth_of(text: Text, start: int, end: int) -> int:
     """Return how many brackets that open in a range are not closed in it.
 
     Example:

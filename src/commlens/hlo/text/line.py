@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from commlens.hlo.shapes import Shape
+    from commlens.hlo.text.lexis import Text
 
 _DEFINITION = re.compile(rb"\s*(?P<root>ROOT\s+)?%?(?P<name>" + NAME + rb")\s*=\s*")
 _OPCODE = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
@@ -183,7 +184,7 @@ def _shape_and_opcode(text: bytes, start: int) -> tuple[Span, re.Match[bytes]]:
     return Span(start, end), opcode
 
 
-def shape_end(text: bytes, start: int) -> int:
+def shape_end(text: Text, start: int) -> int:
     """Return where the shape that starts at ``start`` ends, whether or not its types are known ones.
 
     Raises:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from commlens.hlo.model import Computation, Instruction
+    from commlens.hlo.text.lexis import Text
 
 _HEADER: Final = re.compile(rb"\bHloModule\s+(?P<name>\"[^\"]*\"|[^\s,]+)")
 _CALL_VALUES: Final = re.compile(
@@ -36,7 +37,7 @@ _NAMES: Final = re.compile(rb"%?(" + NAME + rb")")
 
 
 def read_modules(
-    text: bytes, path: str = "<text>", *, replicas: int | None = None, partitions: int | None = None
+    text: Text, path: str = "<text>", *, replicas: int | None = None, partitions: int | None = None
 ) -> list[TextModule]:
     r"""Find the modules of a text.
 
@@ -88,7 +89,7 @@ class TextModule(Module):
 
     def __init__(
         self,
-        text: bytes,
+        text: Text,
         index: Index,
         first: int,
         last: int,

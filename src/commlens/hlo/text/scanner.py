@@ -18,6 +18,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from commlens.hlo.text.lexis import Text
+
     Positions = NDArray[np.int64]
     Bytes = NDArray[np.uint8]
 
@@ -126,7 +128,7 @@ class Scanner:
         text: the whole file.
     """
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: Text) -> None:
         self._size = len(text)
         self._bytes: Bytes = np.frombuffer(text, dtype=np.uint8)
         eights = max(self._size - 7, 0)
