@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from commlens.hlo.collectives import signature_of
 from commlens.hlo.discovery import Discovery, discover
 from commlens.hlo.group_modes import group_mode
+from commlens.hlo.model import UnreadableError
 from commlens.hlo.text import TextModule, read_modules
 
 HEAD = """plus {
@@ -405,3 +407,10 @@ def test_group_mode_of_opcodes_without_the_flag() -> None:
     assert str(group_mode(found.instruction("x"))) == "kCrossPartition"
     with pytest.raises(ValueError, match="Invalid combination of has_channel_id and use_global_device_ids"):
         group_mode(found.instruction("y"))
+
+
+@pytest.mark.parametrize("line", ["x = f32[8]{0} negate(a)", "x = f32[8]{0} all-reduce-done(a)"])
+def test_what_is_no_collective_has_no_signature(line: str) -> None:
+    """Asking for the signature of anything else is refused."""
+    with pytest.raises(UnreadableError, match="opcode of a collective"):
+        signature_of(module(f"  {line}").instruction("x"))

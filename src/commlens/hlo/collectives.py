@@ -52,6 +52,9 @@ def signature_of(instruction: Instruction) -> Signature:
         UnreadableError: an attribute breaks its grammar or is missing, an operand is not defined, or a type is unknown.
     """
     base, half = base_opcode(instruction.opcode)
+    if not is_collective(instruction.opcode):
+        msg = f"expected the opcode of a collective, found {instruction.opcode!r}"
+        raise UnreadableError(msg)
     if base in POINT_TO_POINT:
         return _point_to_point(instruction, base)
     operands = _arrays(instruction.operand_shapes())
