@@ -262,3 +262,17 @@ def test_the_order_needs_no_types() -> None:
     entry = module(body).entry
     assert entry is not None
     assert [each.name for each in entry.post_order()] == ["a", "x", "y"]
+
+
+@pytest.mark.parametrize(
+    "shape", ["f32 [32]{0}", "f32[32] {0}", "f32\t[32]\n   {0}", "f32/*c*/[32] /*d*/ {0}", "f32[ 32 ]{ 0 }"]
+)
+@pytest.mark.parametrize("blanks", ["", "  \t ", "// c\n"])
+def test_blanks_inside_shapes(shape: str, blanks: str) -> None:
+    """Type, sizes and layout of a shape may stand apart, of results and of operands."""
+    body = f"  %b = {shape} negate(%a)\n  %x = {shape} all-reduce{blanks}({shape} %b), to_apply=plus\n"
+    body += "  %y = f32[32]{0} all-reduce(%b), to_apply=plus"
+    found = read(body)
+    sites = [site.signature for site in found.sites if site.computation_name == "main"]
+    assert found.unread == ()
+    assert [(str(each.operand_shapes[0]), str(each.result_shapes[0])) for each in sites] == [("f32[32]", "f32[32]")] * 2

@@ -11,7 +11,7 @@ from commlens.hlo.collectives import is_collective
 from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.shapes import Shape, parse_shape, read_shape
-from commlens.hlo.text.lexis import NAME, as_text, unquoted
+from commlens.hlo.text.lexis import NAME, as_text, blank_comments, closing, unquoted
 from commlens.hlo.text.line import Line, Operand, parse_line, parse_nested
 from commlens.hlo.text.values import (
     CALL_ATTRIBUTES,
@@ -155,9 +155,7 @@ class TextInstruction(Instruction):
         if behind is None:
             raise self._undefined(name)
         try:
-            return read_shape(
-                computation.text[behind : behind + _shape_bytes(computation.text, behind)].decode("latin-1"), 0
-            )[0]
+            return read_shape(_shape_text(computation.text, behind), 0)[0]
         except GrammarError as error:
             msg = f"the shape of the operand {name} cannot be read: {error}"
             raise UnreadableError(msg) from error
@@ -320,12 +318,13 @@ _FRAME_DIGITS: Final = 10
 _SHAPE_WINDOW: Final = 512
 
 
-def _shape_bytes(text: Text, start: int) -> int:
-    """Return how many bytes to look at for the shape that starts here: a tuple may be of any length."""
-    if text[start : start + 1] != b"(":
-        return _SHAPE_WINDOW
-    depth_end = text.find(b"\n", start)
-    return (len(text) if depth_end < 0 else depth_end) - start
+def _shape_text(text: Text, start: int) -> str:
+    """Return as much as holds the shape that starts here, without comments: a tuple may be of any length."""
+    end: int | None = start + _SHAPE_WINDOW
+    if text[start : start + 1] == b"(":
+        closed = closing(text, start)
+        end = None if closed is None else closed + 1
+    return blank_comments(text[start:end]).decode("latin-1")
 
 
 def _groups_by_number(value: bytes) -> list[list[int]]:

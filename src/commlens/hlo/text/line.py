@@ -26,7 +26,9 @@ _ATTRIBUTE = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)=\s*")
 _OPERAND_NAME = re.compile(rb"\s*%?(?P<name>" + NAME + rb")\s*")
 _MESH = re.compile(rb"@?(?:maximal_)?mesh\b")
 _OPEN_ANGLE = re.compile(rb"@mesh\s*<[^>]*")
-_ARRAY_SHAPE = re.compile(rb"[A-Za-z]\w*(?=[\[(])")
+_ARRAY_SHAPE = re.compile(rb"[A-Za-z]\w*(?:\s*(?=\[)|(?=\())")
+_LAYOUT = re.compile(rb"\{|\s+\{\s*[\d:]")
+"""A layout right behind a shape; one behind a blank shows by its first dimension that it is not a body's brace."""
 _NESTED = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
 
 
@@ -198,8 +200,9 @@ def shape_end(text: Text, start: int) -> int:
         bracket = _ARRAY_SHAPE.match(text, start)
         closed = None if bracket is None else closing(text, bracket.end())
         if closed is not None:
-            if text[closed + 1 : closed + 2] == b"{":
-                closed = closing(text, closed + 1) or closed
+            layout = _LAYOUT.match(text, closed + 1)
+            if layout is not None:
+                closed = closing(text, text.find(b"{", closed)) or closed
             return closed + 1
     msg = f"expected a shape such as f32[8]{{0}}, found {as_text(text[start : start + 20].strip())!r}"
     raise GrammarError(msg, position=start)

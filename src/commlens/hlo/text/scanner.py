@@ -245,7 +245,7 @@ class Scanner:
         spaced = last == _BLANK  # "opcode (": allowed, never printed; a tuple shape follows "= "
         if np.any(last < _BLANK):
             return None
-        if np.any(spaced & (letters == _BLANK)):
+        if np.any(spaced & (letters <= _BLANK)):
             return None
         wanted |= spaced & (letters >= ord("a")) & (letters <= ord("z"))
         return parens[wanted], parens[words >> _FUSION[0] == _FUSION[1]]

@@ -22,7 +22,7 @@ _CALLEE: Final = re.compile(rb"%?(" + NAME + rb")")
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
-_BETWEEN: Final = rb"(?:\s|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*\("
+_BETWEEN: Final = rb"(?:\s|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|//[^\n]*\n)*\("
 COMMUNICATES: Final = re.compile(
     rb"\b(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast"
     rb"|cross-replica-sum)(?:-start)?" + _BETWEEN + rb"|\b(?:send|recv|async-start|custom-call(?:-start)?)" + _BETWEEN
