@@ -33,9 +33,6 @@ FLAG_CARRIERS = frozenset({"all-gather", "all-reduce", "reduce-scatter"})
 DIMENSION_REQUIRED = frozenset({"all-gather", "reduce-scatter"})
 """Collectives that cannot be read without ``dimensions``."""
 
-ASYNC_WRAPPERS = frozenset({"async-start", "async-update", "async-done"})
-"""The generic asynchronous opcodes; what they run is in the computation they call."""
-
 CALLERS = frozenset({"while", "conditional", "call", "fusion", "async-start", "custom-call"})
 """Opcodes that run other computations as a whole, among them those that can hold collectives."""
 

@@ -25,7 +25,7 @@ def replica_groups_equal(a: DeviceList | GroupsLike, b: DeviceList | GroupsLike)
         >>> replica_groups_equal([[0, 1], [2, 3]], [[2, 3], [0, 1]])
         False
     """
-    return _device_list(a).same_groups(_device_list(b))
+    return as_device_list(a).same_groups(as_device_list(b))
 
 
 def replica_groups_orthogonal(a: DeviceList | GroupsLike, b: DeviceList | GroupsLike) -> bool:
@@ -37,7 +37,7 @@ def replica_groups_orthogonal(a: DeviceList | GroupsLike, b: DeviceList | Groups
         >>> replica_groups_orthogonal([[0, 1], [2, 3]], [[0, 2], [1, 3]])
         True
     """
-    first, second = _device_list(a), _device_list(b)
+    first, second = as_device_list(a), as_device_list(b)
     rows = (first.num_replica_groups, first.num_devices_per_group)
     if not all(rows) or rows != (second.num_devices_per_group, second.num_replica_groups):
         return False
@@ -46,7 +46,8 @@ def replica_groups_orthogonal(a: DeviceList | GroupsLike, b: DeviceList | Groups
     return turned == theirs if turned is not None else np.array_equal(first.to_array().T, second.to_array())
 
 
-def _device_list(groups: DeviceList | GroupsLike) -> DeviceList:
+def as_device_list(groups: DeviceList | GroupsLike) -> DeviceList:
+    """Take a device list, or groups as a nested sequence of ids."""
     if isinstance(groups, CollectiveDeviceList | IotaReplicaGroupList | MeshAxesReplicaGroupList):
         return groups
     return CollectiveDeviceList(groups)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlens.errors import CommlensError
+from commlens.topology.comparison import as_device_list
 from commlens.topology.device_assignment import check_counts
-from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList
+from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList
 from commlens.topology.digits import Digit, split_inner
 from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
 from commlens.topology.iota import IotaTileAssignment, check_expandable
@@ -27,13 +28,6 @@ if TYPE_CHECKING:
     from commlens.topology.explicit_groups import GroupsLike
     from commlens.topology.iota import IntArray
     from commlens.topology.pairs import PairsLike
-
-
-def as_device_list(groups: DeviceList | GroupsLike) -> DeviceList:
-    """Take a device list, or groups as a nested sequence of ids."""
-    if isinstance(groups, CollectiveDeviceList | IotaReplicaGroupList | MeshAxesReplicaGroupList):
-        return groups
-    return CollectiveDeviceList(groups)
 
 
 def participant_list(

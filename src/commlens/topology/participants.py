@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlens.errors import CommlensError
+from commlens.topology.comparison import as_device_list
 from commlens.topology.device_assignment import as_device_assignment, check_counts
 from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList
 from commlens.topology.digits import split_inner
 from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
 from commlens.topology.iota import check_expandable
-from commlens.topology.participant_lists import as_device_list, participant_list, participant_pairs
+from commlens.topology.participant_lists import participant_list, participant_pairs
 
 if TYPE_CHECKING:
     from commlens.topology.device_assignment import AssignmentArray, DeviceAssignment

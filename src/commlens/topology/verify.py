@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from commlens.topology.comparison import as_device_list
 from commlens.topology.faults import SHOWN, Fault, name_ids
 from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
 from commlens.topology.pairs import SourceTargetPairs
-from commlens.topology.participant_lists import as_device_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

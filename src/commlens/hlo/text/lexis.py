@@ -28,8 +28,6 @@ NAME = rb"[A-Za-z_][\w.\-]*"
 SKIPPED = re.compile(b"|".join((STRING, SINGLE_QUOTED, BLOCK_COMMENT, LINE_COMMENT, UNCLOSED)), re.DOTALL)
 """Strings and comments: what structure must not be looked for in."""
 
-OPENERS = b"({["
-CLOSERS = b")}]"
 _BRACKET = re.compile(SKIPPED.pattern + rb"|(?P<open>[({\[])|(?P<close>[)}\]])", re.DOTALL)
 _SEPARATOR = re.compile(_BRACKET.pattern + rb"|(?P<comma>,)", re.DOTALL)
 _COMMENT = re.compile(

@@ -147,11 +147,6 @@ class TextModule(Module):
     def _frontend_attributes(self) -> Mapping[str, str]:
         return read_map(self._header_attributes.get("frontend_attributes", b""))
 
-    @property
-    def is_scheduled(self) -> bool:
-        """Whether the instructions stand in schedule order."""
-        return self._header_attributes.get("is_scheduled") == b"true"
-
     @cached_property
     def frames(self) -> StackFrames:
         """The stack frame tables."""

@@ -148,6 +148,8 @@ class LineReader:
     def read(self, computation: TextComputation, paren: int, start: int, end: int, number: int) -> Site | Other:
         """Read the printed line on which an opcode of interest seems to stand.
 
+        This is the inner loop of reading a large text, so what is common is done here without further calls.
+
         Args:
             computation: where the line stands.
             paren: offset of the parenthesis behind what looks like an opcode.
