@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from commlens.errors import CommlensError
 from commlens.hlo.files import write_atomically
+from commlens.hlo.graphs import Graph, graph_of
 from commlens.hlo.opcodes import FLAG_CARRIERS, base_opcode
-from commlens.hlo.order import post_order
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from commlens.hlo.edits import Edit
     from commlens.hlo.shapes import Shape
     from commlens.hlo.signature import Site
     from commlens.topology import DeviceList, Mesh, SourceTargetPairs
@@ -175,6 +176,23 @@ class Instruction(ABC):
         """``"file:line"`` of the metadata, through the stack frame tables where the module has those."""
 
     @property
+    @abstractmethod
+    def list_key(self) -> int:
+        """What orders the instruction list of a module of this format: the offset in a text, the id in a proto."""
+
+    @abstractmethod
+    def metadata_fields(self) -> Mapping[str, bytes]:
+        """Return the fields of the metadata as they are written, by name, to be compared."""
+
+    @abstractmethod
+    def other_attributes(self) -> Mapping[str, bytes]:
+        """Return, as they are written, the attributes that this face and a collective's meaning do not speak of.
+
+        What names, places or wires an instruction, its sharding, its frontend attributes and its metadata are no part
+        of them; ``backend_config`` is.
+        """
+
+    @property
     def excerpt(self) -> str:
         """What to show of the instruction to people."""
         return f"{self.name} = {self.opcode}"
@@ -236,12 +254,21 @@ class Computation(ABC):
         (asynchronous wrappers, custom calls) or could not be read comes as an instruction.
         """
 
+    def graph(self) -> Graph:
+        """Return who uses whom, by positions in :attr:`instructions`.
+
+        Raises:
+            UnreadableError: an instruction cannot be taken apart.
+        """
+        return graph_of(self.instructions)
+
     def post_order(self) -> list[Instruction]:
         """Return the instructions as XLA's ``MakeInstructionPostOrder`` lists them: operands before users.
 
         Source: xla/hlo/ir/hlo_computation.cc. Takes time in proportion to the computation.
         """
-        return post_order(self.instructions)
+        instructions = self.instructions
+        return [instructions[position] for position in self.graph().post_order()]
 
     def __repr__(self) -> str:
         """Return a short form for people."""
@@ -302,6 +329,29 @@ class Module(ABC):
     @abstractmethod
     def structure_faults(self) -> Sequence[Unread]:
         """What could not be read of the module's structure: cut or unclosed text, wild bytes."""
+
+    @abstractmethod
+    def instructions_of(self, opcodes: Collection[str]) -> Iterator[Instruction]:
+        """Yield the instructions that have one of these opcodes, as spelled: in file order, then in list order."""
+
+    @abstractmethod
+    def fresh_names(self, base: str) -> Iterator[str]:
+        """Yield names ``base.N``, with N rising, that no instruction of the module has."""
+
+    @abstractmethod
+    def edited(self, edits: Iterable[Edit]) -> Module:
+        """Return the module with edits made; this one stays as it is.
+
+        Args:
+            edits: what to change, about instructions of this module. One instruction may be edited several times, but
+                not the same part of it.
+
+        Returns:
+            A new module of the same format; this one where the edits change nothing.
+
+        Raises:
+            EditError: two edits contradict each other, or one cannot be made.
+        """
 
     @abstractmethod
     def to_bytes(self) -> bytes:
