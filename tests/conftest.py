@@ -24,6 +24,11 @@ CORPUS_FIXTURES = frozenset({"corpus", "corpus_file"})
 LEFT_OUT = pytest.StashKey[int]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what asks for long runs."""
+    parser.addoption("--soak", type=float, default=0, help="minutes for every fuzzer, from a new seed; 0: fixed samples")
+
+
 def corpus_folder(config: pytest.Config) -> Path:
     """Return where the module collection stands, if it is there."""
     return config.rootpath.parent / "shared" / "corpus"

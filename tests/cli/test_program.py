@@ -34,7 +34,15 @@ def test_help_lists_the_commands_that_exist(run: Run) -> None:
     outcome = run("--help")
     assert outcome.code == 0
     listed = outcome.out.split("Commands:\n")[1].split("\n\n")[0]
-    assert [line.split()[0] for line in listed.splitlines()] == ["explain", "groups", "report"]
+    assert [line.split()[0] for line in listed.splitlines()] == [
+        "explain",
+        "groups",
+        "neff",
+        "opt",
+        "prove",
+        "ranks",
+        "report",
+    ]
 
 
 @pytest.mark.parametrize("command", ["report", "explain", "groups"])

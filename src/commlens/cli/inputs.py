@@ -89,15 +89,15 @@ class Inputs:
         load = load_inputs if self.max_bytes is None else partial(load_inputs, max_bytes=self.max_bytes)
         return load(
             [path],
-            stdin=_standard_input() if path == STANDARD_INPUT else None,
+            stdin=standard_input() if path == STANDARD_INPUT else None,
             stage=self.stage,
             replicas=self.replicas,
             partitions=self.partitions,
         )
 
 
-def _standard_input() -> IO[bytes]:
-    """Return the stream behind ``-``.
+def standard_input() -> IO[bytes]:
+    """Return the binary stream behind ``-``.
 
     Raises:
         InputError: the process has none.

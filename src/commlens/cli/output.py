@@ -44,7 +44,7 @@ class Output:
             InputError: the file cannot be written; an older one is left as it was.
         """
         if self.path is not None:
-            _write(self.path, "".join(self._pieces(view)))
+            write(self.path, "".join(self._pieces(view)).encode("utf-8", "backslashreplace"), "the answer")
             return
         try:
             self._print(view)
@@ -87,14 +87,34 @@ def encodable(text: str, encoding: str | None) -> str:
     return text
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, content: bytes, what: str) -> None:
+    """Write a file, all of it or nothing.
+
+    Args:
+        path: where to.
+        content: all of it.
+        what: what it is, for the message.
+
+    Raises:
+        InputError: it cannot be written; an older file is left as it was.
+    """
     from commlens.hlo import write_atomically
 
     try:
-        write_atomically(path, text.encode("utf-8", "backslashreplace"))
+        write_atomically(path, content)
     except OSError as error:
-        reason = f"the answer cannot be written there: {(error.strerror or str(error)).lower()}"
+        reason = f"{what} cannot be written there: {(error.strerror or str(error)).lower()}"
         raise InputError(reason, path=str(path)) from error
+
+
+def print_bytes(content: bytes) -> None:
+    """Write a content to standard output as it is."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _forget_standard_output()
 
 
 def _forget_standard_output() -> None:

@@ -22,6 +22,10 @@ COMMANDS: Final = MappingProxyType(
     {
         "explain": "commlens.cli.explain_command",
         "groups": "commlens.cli.groups_command",
+        "neff": "commlens.cli.neff_command",
+        "opt": "commlens.cli.opt_command",
+        "prove": "commlens.cli.prove_command",
+        "ranks": "commlens.cli.ranks_command",
         "report": "commlens.cli.report_command",
     }
 )

@@ -2,6 +2,7 @@
 
 from commlens.hlo.callgraph import CallGraph
 from commlens.hlo.collectives import is_collective, signature_of
+from commlens.hlo.containers import MAX_BYTES, compression_of, read_file, read_stream, uncompressed
 from commlens.hlo.discovery import Discovery, discover
 from commlens.hlo.edits import BecomeCustomCall, Combine, Edit, EditError, SetChannelId, SetFrontendAttribute
 from commlens.hlo.files import write_atomically
@@ -13,38 +14,72 @@ from commlens.hlo.loading import load, load_all, load_inputs
 from commlens.hlo.model import Call, Computation, Instruction, Module, Unread, UnreadableError
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.passes.base import Json, Pass, PassResult, Refusals, finished
+from commlens.hlo.passes.pipeline import Pipeline
+from commlens.hlo.passes.spec import Option, nearest, options_of, parse_specs, spec_of, specs_of
+from commlens.hlo.products import Original, read_original
+from commlens.hlo.reductions import ReductionKind, reduction_kind
+from commlens.hlo.rules import (
+    SEVERITIES,
+    TARGETS,
+    Deployment,
+    Example,
+    Finding,
+    Place,
+    Rule,
+    Severity,
+    Subject,
+    Target,
+    find_all,
+)
 from commlens.hlo.shapes import Shape, parse_shape
 from commlens.hlo.signature import InstructionSite, Signature, Site
 from commlens.hlo.trip_counts import trip_count
 
 __all__ = [
+    "MAX_BYTES",
+    "SEVERITIES",
+    "TARGETS",
     "BecomeCustomCall",
     "Call",
     "CallGraph",
     "Combine",
     "Computation",
+    "Deployment",
     "Discovery",
     "Edit",
     "EditError",
+    "Example",
+    "Finding",
     "Graph",
     "Instruction",
     "InstructionSite",
     "Json",
     "Listed",
     "Module",
+    "Option",
+    "Original",
     "Pass",
     "PassResult",
+    "Pipeline",
+    "Place",
+    "ReductionKind",
     "Refusals",
+    "Rule",
     "SetChannelId",
     "SetFrontendAttribute",
+    "Severity",
     "Shape",
     "Signature",
     "Site",
+    "Subject",
+    "Target",
     "Unread",
     "UnreadableError",
     "base_opcode",
     "communication_in_list_order",
+    "compression_of",
     "discover",
+    "find_all",
     "finished",
     "group_mode",
     "header_meshes",
@@ -52,9 +87,19 @@ __all__ = [
     "load",
     "load_all",
     "load_inputs",
+    "nearest",
     "opcode_in_memory",
+    "options_of",
     "parse_shape",
+    "parse_specs",
+    "read_file",
+    "read_original",
+    "read_stream",
+    "reduction_kind",
     "signature_of",
+    "spec_of",
+    "specs_of",
     "trip_count",
+    "uncompressed",
     "write_atomically",
 ]

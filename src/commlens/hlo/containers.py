@@ -48,6 +48,19 @@ def read_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> by
     Raises:
         InputError: it cannot be read, its compression is damaged or layered, or it is too large.
     """
+    return uncompressed(read_raw_file(path, max_bytes=max_bytes), str(path), max_bytes=max_bytes)
+
+
+def read_raw_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> bytes:
+    """Read a file as it is.
+
+    Args:
+        path: the file.
+        max_bytes: the largest size taken.
+
+    Raises:
+        InputError: it cannot be read or is too large.
+    """
     try:
         with Path(path).open("rb") as file:
             status = os.fstat(file.fileno())
@@ -57,7 +70,7 @@ def read_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> by
         raise _unreadable(str(path), error) from error
     if data is None:
         raise _too_large(str(path), max_bytes)
-    return uncompressed(data, str(path), max_bytes=max_bytes)
+    return data
 
 
 def read_stream(stream: IO[bytes], path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
@@ -71,13 +84,27 @@ def read_stream(stream: IO[bytes], path: str, *, max_bytes: int = MAX_BYTES) -> 
     Raises:
         InputError: as :func:`read_file`.
     """
+    return uncompressed(read_raw_stream(stream, path, max_bytes=max_bytes), path, max_bytes=max_bytes)
+
+
+def read_raw_stream(stream: IO[bytes], path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
+    """Read a stream to its end, as it is.
+
+    Args:
+        stream: a binary stream, e.g. ``sys.stdin.buffer``.
+        path: what to call it in messages.
+        max_bytes: the largest size taken.
+
+    Raises:
+        InputError: as :func:`read_raw_file`.
+    """
     try:
         data = _read_at_most(stream, max_bytes)
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     if data is None:
         raise _too_large(path, max_bytes)
-    return uncompressed(data, path, max_bytes=max_bytes)
+    return data
 
 
 def uncompressed(data: bytes, path: str, *, max_bytes: int = MAX_BYTES) -> bytes:

@@ -120,6 +120,26 @@ def load_inputs(
     return (each for path in paths for each in loader.load(path))
 
 
+def read_modules(
+    data: bytes, path: str, *, replicas: int | None = None, partitions: int | None = None
+) -> Sequence[Module]:
+    """Read the modules of an uncompressed content.
+
+    Args:
+        data: the whole content.
+        path: what to call it in messages.
+        replicas: replica count stated by the user.
+        partitions: partition count stated by the user.
+
+    Returns:
+        The modules, at least one.
+
+    Raises:
+        InputError: it holds none.
+    """
+    return _Loader(replicas, partitions).modules(data, path)
+
+
 @dataclass(frozen=True, slots=True)
 class _Loader:
     """What holds for all inputs of one run; see :func:`load_inputs`."""

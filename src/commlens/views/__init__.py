@@ -2,16 +2,32 @@
 
 from commlens.views.explain_documents import CollectiveGroupsView, ExplanationView
 from commlens.views.lines import Line, plain_text
+from commlens.views.neff_documents import CCInfoView, CompileCacheView
+from commlens.views.opt_documents import OptView, RunModule, RunPass
+from commlens.views.pass_documents import PassListView
+from commlens.views.prove_documents import ComparisonView, ProofsView
+from commlens.views.ranks_answers import ModuleOnRanks
+from commlens.views.ranks_documents import RanksView
 from commlens.views.report_documents import ReportView
 from commlens.views.terminal import paint
 from commlens.views.view import View
 from commlens.views.words import printable
 
 __all__ = [
+    "CCInfoView",
     "CollectiveGroupsView",
+    "ComparisonView",
+    "CompileCacheView",
     "ExplanationView",
     "Line",
+    "ModuleOnRanks",
+    "OptView",
+    "PassListView",
+    "ProofsView",
+    "RanksView",
     "ReportView",
+    "RunModule",
+    "RunPass",
     "View",
     "paint",
     "plain_text",

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from commlens.errors import InputError
+from commlens.hlo.model import UnreadableError
+from commlens.hlo.passes.spec import spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,6 +51,8 @@ class Pass(Protocol):
         name: the documented name.
     """
 
+    __slots__ = ()
+
     name: ClassVar[str]
 
     def run(self, module: Module, *, keep_going: bool = False) -> PassResult:
@@ -62,6 +66,10 @@ class Pass(Protocol):
             InputError: the module has parts that the pass would have to understand and cannot; the place is named.
         """
         ...
+
+    def __str__(self) -> str:
+        """Return the pass as text, which reads back as an equal pass."""
+        return spec_of(self)
 
 
 @dataclass(slots=True)
@@ -90,7 +98,19 @@ class Refusals:
         Raises:
             InputError: unless faults are to be left alone.
         """
-        self._refuse(instruction.name, instruction.line, f"computation {instruction.computation.name}", why)
+        try:
+            name = instruction.name
+        except UnreadableError:  # not even that can be made out
+            name = None
+        self._refuse(name, instruction.line, f"computation {instruction.computation.name}", why)
+
+    def refuse_module(self, why: str) -> None:
+        """Refuse what concerns no single instruction.
+
+        Raises:
+            InputError: unless faults are to be left alone.
+        """
+        self._refuse(None, None, f"module {self.module.name}", why)
 
     def _refuse(self, name: str | None, line: int | None, where: str, why: str) -> None:
         if not self.keep_going:

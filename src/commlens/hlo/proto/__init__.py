@@ -11,7 +11,7 @@ from commlens.hlo.proto.containers import find_modules
 from commlens.hlo.proto.module import ProtoModule
 
 if TYPE_CHECKING:
-    from commlens.hlo.proto.containers import FoundModule
+    from commlens.hlo.proto.places import FoundModule
 
 __all__ = ["ProtoModule", "read_binary", "read_text_form"]
 
@@ -34,7 +34,7 @@ def read_binary(
     Raises:
         CommlensError: it is none of these messages, or was cut.
     """
-    return _modules(data, find_modules(data), path, replicas, partitions)
+    return _modules(find_modules(data), path, replicas, partitions)
 
 
 def read_text_form(
@@ -56,10 +56,8 @@ def read_text_form(
     """
     from commlens.hlo.proto.text_form import find_modules_in_text
 
-    return _modules(data, find_modules_in_text(data), path, replicas, partitions)
+    return _modules(find_modules_in_text(data), path, replicas, partitions)
 
 
-def _modules(
-    data: bytes, found: list[FoundModule], path: str, replicas: int | None, partitions: int | None
-) -> list[ProtoModule]:
-    return [ProtoModule(data, outline, config, path, replicas, partitions) for outline, config in found]
+def _modules(found: list[FoundModule], path: str, replicas: int | None, partitions: int | None) -> list[ProtoModule]:
+    return [ProtoModule(each, path, replicas, partitions) for each in found]

@@ -168,6 +168,11 @@ class ProtoComputation(Computation):
             items = sorted(items, key=lambda item: (ranks.get(item[0], len(ranks)), item[0]))
         return [item for _, item in items]
 
+    def in_list_order(self, positions: Iterable[int]) -> list[ProtoInstruction]:
+        """Return the instructions at some positions of the file's list, by id."""
+        ids = {position: _head(self.encoded[position]).id for position in positions}
+        return [ProtoInstruction(self, position) for position in sorted(ids, key=ids.__getitem__)]
+
     def communication(self) -> Iterable[Site | Instruction]:
         """Return what may communicate, in row order."""
         return self._module.communicating.get(self.number, ())

@@ -8,21 +8,15 @@ Source: xla/service/hlo.proto and xla/xla.proto.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from commlens.hlo.model import UnreadableError
-from commlens.hlo.proto.decoding import decode, decode_or_empty
-from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionOutline, HloModuleConfigProto, HloModuleOutline
+from commlens.hlo.proto.decoding import decode_or_empty
+from commlens.hlo.proto.places import BinaryPlace, FoundModule
+from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionOutline, HloModuleConfigProto
 from commlens.hlo.proto.wire import BYTES, Field, WireError, read_fields
 
 _OPCODE: Final = re.compile(rb"[a-z][a-z0-9\-]*")
-
-
-class FoundModule(NamedTuple):
-    """A module and the configuration beside it, where there is one."""
-
-    outline: HloModuleOutline
-    config: HloModuleConfigProto | None
 
 
 def find_modules(data: bytes) -> list[FoundModule]:
@@ -37,43 +31,44 @@ def find_modules(data: bytes) -> list[FoundModule]:
     Raises:
         WireError: this is no such proto, or was cut.
     """
-    whole = _module(data)
+    whole = _module(data, ())
     if whole is not None:
-        return [FoundModule(whole, None)]
+        return [whole]
     fields = list(read_fields(data, 0, len(data)))
     first = next((field for field in fields if field.number == 1 and field.wire_type == BYTES), None)
     if first is not None:
-        inner = _module(data[first.start : first.end])
+        inner = _module(data, (first,))
         if inner is not None:
-            return [FoundModule(inner, _config(data, fields))]
+            return [inner._replace(config=_config(data, fields))]
         innermost = _module_in(data, first)
         if innermost is not None:
-            return [FoundModule(innermost, None)]
-    members = [_module(data[each.start : each.end]) for each in fields if each.number == 2 and each.wire_type == BYTES]
-    found = [FoundModule(member, None) for member in members if member is not None]
+            return [innermost]
+    members = [_module(data, (each,)) for each in fields if each.number == 2 and each.wire_type == BYTES]
+    found = [member for member in members if member is not None]
     if not found:
         msg = "the data are a protobuf message, but none with an HLO module"
         raise WireError(msg)
     return found
 
 
-def _module(data: bytes) -> HloModuleOutline | None:
-    """Return the outline of a message if it is a module: it has computations with instructions that have opcodes."""
+def _module(data: bytes, fields: tuple[Field, ...]) -> FoundModule | None:
+    """Return what stands in fields, if it is a module: it has computations with instructions that have opcodes."""
+    place = BinaryPlace(fields)
     try:
-        outline = decode(HloModuleOutline, data)
+        outline = place.outline(data)
     except UnreadableError:
         return None
     instructions = (each for computation in outline.computations for each in computation.instructions)
     opcodes = (decode_or_empty(HloInstructionOutline, each).opcode for each in instructions)
-    return outline if any(map(_OPCODE.fullmatch, opcodes)) else None
+    return FoundModule(data, outline, None, place) if any(map(_OPCODE.fullmatch, opcodes)) else None
 
 
-def _module_in(data: bytes, outer: Field) -> HloModuleOutline | None:
+def _module_in(data: bytes, outer: Field) -> FoundModule | None:
     """Return the module in field 1 of a message, None if there is none."""
     try:
         for field in read_fields(data, outer.start, outer.end):
             if field.number == 1 and field.wire_type == BYTES:
-                return _module(data[field.start : field.end])
+                return _module(data, (outer, field))
     except WireError:
         return None
     return None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.opcodes import base_opcode
+from commlens.hlo.proto import tags
+from commlens.hlo.proto.attribute_edits import ALL_REDUCES
 from commlens.hlo.proto.decoding import as_text, attributes_of, braced, decode, literal_text, shape_of
 from commlens.hlo.proto.groups import replica_groups_of
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionProto
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from commlens.hlo.model import Role
     from commlens.hlo.proto.computation import ProtoComputation
+    from commlens.hlo.proto.written import WrittenMessage
     from commlens.hlo.shapes import Shape
     from commlens.topology import DeviceList
 
@@ -29,7 +32,6 @@ _ROLES: Final[Mapping[str, Role]] = MappingProxyType(
         "conditional": "branch",
     }
 )
-_ALL_REDUCES: Final = frozenset({"all-reduce", "reduce-scatter"})
 _FLAGS: Final[Mapping[str, Callable[[HloInstructionProto], bool]]] = MappingProxyType(
     {
         "constrain_layout": lambda message: message.constrain_layout,
@@ -78,6 +80,12 @@ class ProtoInstruction(Instruction):
         if self._message is None:
             self._message = decode(HloInstructionProto, self._computation.encoded[self.position])
         return self._message
+
+    @property
+    def written(self) -> WrittenMessage:
+        """The instruction as it is written."""
+        computation = self._computation
+        return computation.module.found.written_instruction(computation.number, self.position)
 
     @property
     def name(self) -> str:
@@ -154,7 +162,7 @@ class ProtoInstruction(Instruction):
         """
         message = self.message
         channel = max(message.channel_id, 0)
-        old = max(message.all_reduce_id, 0) if base_opcode(self.opcode)[0] in _ALL_REDUCES else 0
+        old = max(message.all_reduce_id, 0) if base_opcode(self.opcode)[0] in ALL_REDUCES else 0
         if channel and old and channel != old:
             msg = f"expected channel_id or all_reduce_id, found {channel} and {old}"
             raise UnreadableError(msg)
@@ -236,6 +244,29 @@ class ProtoInstruction(Instruction):
         if metadata.source_file:
             return f"{as_text(metadata.source_file)}:{metadata.source_line}"
         return self._computation.module.source_of_frame(metadata.stack_frame_id) if metadata.stack_frame_id else None
+
+    @property
+    def list_key(self) -> int:
+        """The id."""
+        return self.message.id
+
+    def metadata_fields(self) -> dict[str, bytes]:
+        """Return the fields of the metadata as they are written, by name."""
+        metadata = self.written.message(tags.METADATA)
+        return {} if metadata is None else metadata.fields()
+
+    def other_attributes(self) -> dict[str, bytes]:
+        """Return the fields that the face does not speak of, as they are written, under the names they have in a text.
+
+        Fields without anything in them, which XLA writes for many an instruction, say nothing.
+        """
+        fields = self.written.fields()
+        found = {
+            tags.attribute_name(name): value
+            for name, value in fields.items()
+            if name not in tags.SPOKEN_OF and value.strip()
+        }
+        return found | {name: self._backend_config() for name in ("backend_config",) if name in found}
 
     @property
     def excerpt(self) -> str:

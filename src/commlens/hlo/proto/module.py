@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import gc
+import re
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from commlens.hlo.model import Call, Module, Unread, UnreadableError
 from commlens.hlo.proto.computation import ProtoComputation
 from commlens.hlo.proto.decoding import as_text, attributes_of, decode, decode_or_empty
+from commlens.hlo.proto.editing import edited
 from commlens.hlo.proto.instruction import ProtoInstruction
-from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, EncodedInstruction, Notable, find_notable
+from commlens.hlo.proto.opcodes import (
+    STARTS_AND_PLAIN,
+    EncodedInstruction,
+    Notable,
+    encoded_names,
+    find_notable,
+    find_opcodes,
+)
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
     DeviceAssignmentProto,
     HloInstructionOutline,
@@ -23,7 +33,9 @@ from commlens.hlo.proto.sites import SiteReader
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
+    from commlens.hlo.edits import Edit
     from commlens.hlo.model import Computation, Instruction
+    from commlens.hlo.proto.places import FoundModule
     from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloModuleConfigProto, HloModuleOutline
     from commlens.hlo.signature import Site
 
@@ -54,9 +66,7 @@ class ProtoModule(Module):
     """One module of a binary proto or of a proto's text form.
 
     Args:
-        source: the content it was found in.
-        outline: the module's outline.
-        config: the configuration stored beside it, where there is one.
+        found: the module in the content it was found in.
         path: what to call the file in messages.
         replicas: replica count stated by the user.
         partitions: partition count stated by the user.
@@ -67,22 +77,15 @@ class ProtoModule(Module):
 
     format = "proto"
 
-    def __init__(
-        self,
-        source: bytes,
-        outline: HloModuleOutline,
-        config: HloModuleConfigProto | None,
-        path: str,
-        replicas: int | None,
-        partitions: int | None,
-    ) -> None:
-        self.source = source
-        self.outline = outline
+    def __init__(self, found: FoundModule, path: str, replicas: int | None, partitions: int | None) -> None:
+        self.found = found
+        self.outline = outline = found.outline
         self._outlines = list(outline.computations)
         self.name = as_text(outline.name)
         self.path = path
         self._made: dict[int, ProtoComputation] = {}
-        self.replica_count, self.num_partitions = _counts(outline, config, replicas, partitions)
+        self._stated = (replicas, partitions)
+        self.replica_count, self.num_partitions = _counts(outline, found.config, replicas, partitions)
 
     @property
     def frontend_attributes(self) -> Mapping[str, str]:
@@ -234,9 +237,37 @@ class ProtoModule(Module):
             return None
         return f"{as_text(tables.file_names[file.file_name_id - 1])}:{file.line}"
 
+    def instructions_of(self, opcodes: Collection[str]) -> Iterator[Instruction]:
+        """Yield the instructions that have one of these opcodes."""
+        for number, outline in enumerate(self._outlines):
+            positions = find_opcodes(outline, opcodes)
+            if positions:
+                yield from self._computation(number).in_list_order(positions)
+
+    @cached_property
+    def _instruction_names(self) -> frozenset[bytes]:
+        return frozenset(name for outline in self._outlines for name in encoded_names(outline))
+
+    def has_instruction_named(self, name: bytes) -> bool:
+        """Whether an instruction of the module has a name."""
+        return name in self._instruction_names
+
+    def fresh_names(self, base: str) -> Iterator[str]:
+        """Yield names that no instruction of the module has: behind the largest number that one has."""
+        numbered = re.compile(re.escape(base.encode()) + rb"\.([0-9]{1,18})")
+        matches = map(numbered.fullmatch, self._instruction_names)
+        largest = max((int(match[1]) for match in matches if match is not None), default=0)
+        return (f"{base}.{number}" for number in count(largest + 1))
+
+    def edited(self, edits: Iterable[Edit]) -> ProtoModule:
+        """Return the module with edits made."""
+        with _collector_paused():
+            written = edited(self, edits)
+        return self if written is None else ProtoModule(self.found.with_written(written), self.path, *self._stated)
+
     def to_bytes(self) -> bytes:
-        """Return the content the module was found in."""
-        return self.source
+        """Return the content the module was found in, with its edits."""
+        return self.found.source
 
 
 def _counts(

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.opcodes import APPLIERS, COLLECTIVES, LEGACY_ALL_REDUCE, POINT_TO_POINT
-from commlens.hlo.proto.decoding import as_text, decode
+from commlens.hlo.proto.decoding import as_text, decode, decode_or_empty
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionOutline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloComputationOutline
 
@@ -45,6 +45,7 @@ _LEAVES: Final = frozenset(_LEAF_NAMES.split())
 """Opcodes that neither communicate nor call a computation. Source: xla/hlo/ir/hlo_opcode.h."""
 
 _OPCODE_TAG: Final = 0x12  # field 2, length-delimited
+_NAME_TAG: Final = b"\x0a"  # field 1, length-delimited
 
 
 def _field(opcode: str) -> bytes:
@@ -56,6 +57,10 @@ _QUIET: Final = frozenset(map(_field, _QUIET_NAMES))
 _LOUD: Final = MappingProxyType(
     {_field(opcode): opcode for opcode in STARTS_AND_PLAIN | {"fusion", "custom-call", "while", "call"}}
 )
+
+
+_KNOWN: Final = _QUIET | _LOUD.keys() | {_field("async-start")}
+"""The bytes of the field of every opcode that is not news to us."""
 
 
 class EncodedInstruction(NamedTuple):
@@ -123,3 +128,38 @@ def find_notable(computations: Iterable[HloComputationOutline]) -> list[Notable]
         if instructions:
             found.append(Notable(number, instructions))
     return found
+
+
+def find_opcodes(computation: HloComputationOutline, opcodes: Collection[str]) -> list[int]:
+    """Find the instructions of a computation that have one of some opcodes.
+
+    Args:
+        computation: the computation.
+        opcodes: the opcodes.
+
+    Returns:
+        Their positions in the file's order.
+    """
+    wanted = {_field(opcode) for opcode in opcodes}
+    others = _KNOWN - wanted
+    found: list[int] = []
+    for position, data in enumerate(computation.instructions):
+        try:
+            start = data[1] + 2
+            opcode_field = data[start : start + 2 + data[start + 1]]
+        except IndexError:
+            opcode_field = b""
+        if opcode_field in wanted or (
+            opcode_field not in others and EncodedInstruction(position, b"", data).opcode in opcodes
+        ):
+            found.append(position)
+    return found
+
+
+def encoded_names(computation: HloComputationOutline) -> Iterator[bytes]:
+    """Yield the names of a computation's instructions; of one that cannot be decoded, nothing."""
+    for data in computation.instructions:
+        if data[:1] == _NAME_TAG and data[1:2] < b"\x80":
+            yield data[2 : 2 + data[1]]
+        else:
+            yield decode_or_empty(HloInstructionOutline, data).name

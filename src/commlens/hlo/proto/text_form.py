@@ -14,16 +14,22 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf import text_format
 
 from commlens.errors import GrammarError
-from commlens.hlo.proto.containers import FoundModule
+from commlens.hlo.proto import tags
+from commlens.hlo.proto.places import FoundModule
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
     HloModuleConfigProto,
     HloModuleOutline,
     HloModuleProto,
     PrimitiveType,
 )
+from commlens.hlo.proto.text_message import TextMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from google.protobuf.message import Message
+
+    from commlens.hlo.proto.written import WrittenMessage
 
 _TOKEN: Final = re.compile(
     rb"""  (?P<skipped>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*)
@@ -48,6 +54,8 @@ class _Block:
         end: offset behind its last one.
         holds: names of the messages directly in it.
         configs: the ``config`` messages directly in it.
+        computations: the ``computations`` messages directly in it.
+        instructions: the ``instructions`` messages directly in it.
     """
 
     name: bytes
@@ -56,6 +64,39 @@ class _Block:
     end: int
     holds: set[bytes]
     configs: list[_Block]
+    computations: list[_Block]
+    instructions: list[_Block]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPlace:
+    """Where a module stands in a text.
+
+    Attributes:
+        index: how many modules stand before it.
+        start: offset of its first field.
+        end: offset behind its last one.
+        instructions: by computation and position, where the fields of an instruction start and end.
+    """
+
+    index: int
+    start: int
+    end: int
+    instructions: Sequence[Sequence[tuple[int, int]]]
+
+    def module(self, source: bytes) -> TextMessage:
+        """Return the module as it is written."""
+        return TextMessage(source[self.start : self.end], tags.MODULE)
+
+    def instruction(self, found: FoundModule, number: int, position: int) -> TextMessage:
+        """Return an instruction as it is written."""
+        start, end = self.instructions[number][position]
+        return TextMessage(found.source[start:end], tags.INSTRUCTION)
+
+    def with_module(self, found: FoundModule, module: WrittenMessage) -> FoundModule:
+        """Return what is found when another module stands here."""
+        content = b"".join((found.source[: self.start], module.data, found.source[self.end :]))
+        return find_modules_in_text(content)[self.index]
 
 
 def find_modules_in_text(data: bytes) -> list[FoundModule]:
@@ -73,20 +114,22 @@ def find_modules_in_text(data: bytes) -> list[FoundModule]:
             not fit.
     """
     found: list[FoundModule] = []
-    for block in _module_blocks(data):
+    for index, block in enumerate(_module_blocks(data)):
         module = HloModuleProto()
         _parse(data, block, module)
         configs = [] if block.parent is None else block.parent.configs
         config = HloModuleConfigProto() if configs else None
         if config is not None:
             _parse(data, configs[0], config)
-        found.append(FoundModule(HloModuleOutline.FromString(module.SerializeToString()), config))
+        outline = HloModuleOutline.FromString(module.SerializeToString())
+        instructions = [[(each.start, each.end) for each in part.instructions] for part in block.computations]
+        found.append(FoundModule(data, outline, config, TextPlace(index, block.start, block.end, instructions)))
     return found
 
 
 def _module_blocks(data: bytes) -> list[_Block]:
     """Return the outermost messages that are modules."""
-    whole = current = _Block(b"", None, 0, len(data), set(), [])
+    whole = current = _Block(b"", None, 0, len(data), set(), [], [], [])
     depth = 0
     modules: list[_Block] = []
     for token in _TOKEN.finditer(data):
@@ -113,12 +156,16 @@ def _module_blocks(data: bytes) -> list[_Block]:
 
 
 def _opened(name: bytes, parent: _Block, start: int, end: int) -> _Block:
-    block = _Block(name, parent, start, end, set(), [])
+    block = _Block(name, parent, start, end, set(), [], [], [])
     parent.holds.add(name)
     if name == b"config":
         parent.configs.append(block)
-    if name == b"instructions" and parent.name == b"computations" and parent.parent is not None:
-        parent.parent.holds.add(b"instructions of computations")
+    if name == b"computations":
+        parent.computations.append(block)
+    if name == b"instructions":
+        parent.instructions.append(block)
+        if parent.name == b"computations" and parent.parent is not None:
+            parent.parent.holds.add(b"instructions of computations")
     return block
 
 

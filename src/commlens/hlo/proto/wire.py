@@ -17,6 +17,11 @@ FIXED64: Final = 1
 BYTES: Final = 2
 FIXED32: Final = 5
 _MAX_VARINT: Final = 10
+_LONG: Final = 0x80
+"""From here on a byte says that the number goes on."""
+_ALL_BITS: Final = 2**64 - 1
+_FIRST_TAG: Final = 1 << 3
+_SHORT: Final = tuple(bytes((number,)) for number in range(_LONG))
 
 
 class WireError(CommlensError):
@@ -29,12 +34,14 @@ class Field(NamedTuple):
     Attributes:
         number: the field's number.
         wire_type: how its value is written.
+        outset: offset of the field itself.
         start: offset of the value; of :data:`BYTES`, behind the length.
         end: offset behind the value.
     """
 
     number: int
     wire_type: int
+    outset: int
     start: int
     end: int
 
@@ -56,7 +63,7 @@ def read_fields(data: bytes, start: int, end: int) -> Iterator[Field]:
     """
     position = start
     while position < end:
-        tag, value = _varint(data, position, end)
+        tag, value = (data[position], position + 1) if data[position] < _LONG else _varint(data, position, end)
         number, wire_type = tag >> 3, tag & 7
         if number == 0:
             msg = f"byte {position} starts no field of a protobuf message"
@@ -76,17 +83,84 @@ def read_fields(data: bytes, start: int, end: int) -> Iterator[Field]:
                 f"the data end inside field {number}, which starts at byte {position}: {behind - end} bytes are missing"
             )
             raise WireError(msg)
-        yield Field(number, wire_type, value, behind)
+        yield Field(number, wire_type, position, value, behind)
         position = behind
+
+
+def read_spans(data: bytes) -> list[tuple[int, int, int, int, int]]:
+    """Return where the fields of a message stand; a quick :func:`read_fields` of the whole.
+
+    Args:
+        data: the message.
+
+    Returns:
+        For each field its number and offsets: where it begins, where its value starts and ends, where the field ends.
+
+    Raises:
+        WireError: the bytes are no message.
+
+    Example:
+        >>> read_spans(bytes([0x28, 7, 0x0A, 2, 104, 105]))
+        [(5, 0, 1, 2, 2), (1, 2, 4, 6, 6)]
+    """
+    spans: list[tuple[int, int, int, int, int]] = []
+    position, end = 0, len(data)
+    while position < end:
+        begin = position
+        tag, start = (data[begin], begin + 1) if data[begin] < _LONG else _varint(data, begin, end)
+        wire_type, byte = tag & 7, data[start] if start < end else _LONG
+        if wire_type == BYTES:
+            length, start = (byte, start + 1) if byte < _LONG else _varint(data, start, end)
+            position = start + length
+        elif wire_type == VARINT:
+            position = start + 1 if byte < _LONG else _varint(data, start, end)[1]
+        else:
+            position = next(read_fields(data, begin, end)).end
+        if position > end or tag < _FIRST_TAG:
+            next(read_fields(data, begin, end))  # says what is wrong
+        spans.append((tag >> 3, begin, start, position, position))
+    return spans
+
+
+def varint(number: int) -> bytes:
+    """Write a number; a negative one as its two's complement of 64 bits.
+
+    Example:
+        >>> varint(300).hex(), len(varint(-1))
+        ('ac02', 10)
+    """
+    if 0 <= number < _LONG:
+        return _SHORT[number]
+    number &= _ALL_BITS
+    written = bytearray()
+    while number >= _LONG:
+        written.append(number & 0x7F | _LONG)
+        number >>= 7
+    written.append(number)
+    return bytes(written)
+
+
+def number_field(number: int, value: int) -> bytes:
+    """Write a field with a number in it."""
+    return varint(number << 3 | VARINT) + varint(value)
+
+
+def bytes_field(number: int, value: bytes) -> bytes:
+    """Write a field with a text, a message or packed numbers in it."""
+    return b"".join((varint(number << 3 | BYTES), varint(len(value)), value))
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Read a number; return it and the offset behind it."""
-    number = 0
-    for count, byte in enumerate(data[position : min(end, position + _MAX_VARINT)]):
-        number |= (byte & 0x7F) << (7 * count)
-        if byte < 0x80:
-            return number, position + count + 1
+    if position < end and data[position] < _LONG:
+        return data[position], position + 1
+    number = shift = 0
+    for place in range(position, min(end, position + _MAX_VARINT)):
+        byte = data[place]
+        if byte < _LONG:
+            return number | byte << shift, place + 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
     msg = (
         f"the data end inside a number at byte {position}"
         if end - position < _MAX_VARINT

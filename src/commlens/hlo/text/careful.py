@@ -177,6 +177,17 @@ def find_instructions(text: Text, position: int) -> tuple[tuple[int, ...], int, 
     return tuple(starts), len(text), False
 
 
+def is_one_instruction(text: bytes) -> bool:
+    """Whether a text is an instruction from end to end, and not two, or a part of one.
+
+    Example:
+        >>> is_one_instruction(b"x = f32[] negate(p)"), is_one_instruction(b"x = f32[] negate(p) y = f32[] negate(x)")
+        (True, False)
+    """
+    starts, end, closed = find_instructions(text + b"\n}", 0)
+    return len(starts) == 1 and closed and end == len(text) + 1
+
+
 def _is_attribute(text: Text, start: int) -> bool:
     """Whether a name stands behind a comma: then it belongs to what comes before, whatever blanks follow it."""
     return text[max(0, start - _DEEPEST_INDENT) : start].rstrip().endswith(b",")

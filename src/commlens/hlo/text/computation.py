@@ -7,15 +7,20 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from commlens.hlo.graphs import graph_of
 from commlens.hlo.model import Computation, UnreadableError
+from commlens.hlo.text.careful import find_instructions
 from commlens.hlo.text.definitions import Definitions
+from commlens.hlo.text.graphs import printed_graph
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.lexis import NAME, as_text
 from commlens.hlo.text.line import ANONYMOUS, nested_spans
+from commlens.hlo.text.printed_lines import INDENT, PrintedLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from commlens.hlo.graphs import Graph
     from commlens.hlo.model import Instruction
     from commlens.hlo.signature import Site
     from commlens.hlo.text.module import TextModule
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 _HEADER: Final = re.compile(rb"\s*(?P<entry>ENTRY\b\s*)?%?(?P<name>" + NAME + rb")?")
 _DEEPEST_NESTING: Final = 20
 _MAYBE_NESTED: Final = re.compile(rb"[a-z]\s*\([^()\"]*[a-z]\s*\(")
+_PRINTED_ROOT: Final = re.compile(rb"\n  ROOT(?=\s)")
 _ROOT: Final = re.compile(rb"\s*ROOT\s")
 
 
@@ -62,6 +68,13 @@ class TextComputation(Computation):
         self.is_closed = closed
         self.text = module.text
 
+    def read_carefully(self) -> None:
+        """Find the instructions token by token: the computation is not laid out as compilers print it after all."""
+        self.starts = find_instructions(self.text, self.body)[0]
+        for made in ("definitions", "_graph", "_instructions", "_nested_by_name", "_root"):
+            if made in vars(self):
+                delattr(self, made)
+
     @property
     def module(self) -> TextModule:
         """The module it belongs to."""
@@ -98,25 +111,17 @@ class TextComputation(Computation):
         return Definitions(self.text, self.body, self.end, self.starts)
 
     @property
-    def instructions(self) -> tuple[TextInstruction, ...]:
+    def instructions(self) -> Sequence[TextInstruction]:
         """All instructions as written."""
         return self._instructions
 
     @cached_property
-    def _instructions(self) -> tuple[TextInstruction, ...]:
+    def _instructions(self) -> Sequence[TextInstruction]:
         if self.starts is not None:
             stops = [*self.starts[1:], self.end]  # a body without instructions has one stop and no start
             written = [TextInstruction(self, start, stop) for start, stop in zip(self.starts, stops, strict=False)]
             return tuple(each for instruction in written for each in (*_nested_in(instruction), instruction))
-        found: list[TextInstruction] = []
-        start = self.body
-        while start < self.end:
-            stop = self.text.find(b"\n", start, self.end)
-            stop = self.end if stop < 0 else stop
-            if stop > start:
-                found.append(TextInstruction(self, start, stop))
-            start = stop + 1
-        return tuple(found)
+        return PrintedLines(self)
 
     def instruction(self, name: str) -> TextInstruction | None:
         """Return the instruction of that name, None if there is none."""
@@ -127,10 +132,15 @@ class TextComputation(Computation):
         value = self.definitions.value_of(name.encode(), before)
         if value is None:
             return self._nested_by_name.get(name) if name.endswith(ANONYMOUS) else None
+        return self.at(value)
+
+    def at(self, position: int) -> TextInstruction:
+        """Return the instruction that stands at a position, none that is an operand of another."""
         if self.starts is None:
-            stop = self.text.find(b"\n", value, self.end)
-            return TextInstruction(self, self.text.rfind(b"\n", 0, value) + 1, self.end if stop < 0 else stop)
-        behind = bisect_right(self.starts, value)
+            stop = self.text.find(b"\n", position, self.end)
+            start = self.text.rfind(b"\n", 0, position) + 1 + INDENT
+            return TextInstruction(self, start, self.end if stop < 0 else stop)
+        behind = bisect_right(self.starts, position)
         stop = self.starts[behind] if behind < len(self.starts) else self.end
         return TextInstruction(self, self.starts[behind - 1], stop)
 
@@ -149,11 +159,27 @@ class TextComputation(Computation):
 
     @cached_property
     def _root(self) -> TextInstruction:
-        marked = [each for each in self.instructions if _ROOT.match(self.text, each.start)]
         if not self.instructions:
             msg = f"the computation {self.name} has no instructions"
             raise LookupError(msg)
+        if self.starts is None:
+            printed = _PRINTED_ROOT.search(self.text, self.body - 1, self.end)
+            return self.instructions[-1] if printed is None else self.at(printed.end())
+        marked = [each for each in self.instructions if _ROOT.match(self.text, each.start)]
         return marked[0] if marked else self.instructions[-1]
+
+    def graph(self) -> Graph:
+        """Return who uses whom, by positions in the list."""
+        return self._graph
+
+    @cached_property
+    def _graph(self) -> Graph:
+        if self.starts is None:
+            printed = printed_graph(self)
+            if printed is not None:
+                return printed
+            self._module.read_carefully(self)
+        return graph_of(self.instructions)
 
     def communication(self) -> Iterable[Site | Instruction]:
         """Yield what may communicate, as written."""

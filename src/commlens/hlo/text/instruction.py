@@ -11,12 +11,15 @@ from commlens.hlo.collectives import is_collective
 from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.shapes import Shape, parse_shape, read_shape
+from commlens.hlo.text.careful import is_one_instruction
 from commlens.hlo.text.lexis import NAME, as_text, blank_comments, closing, unquoted
-from commlens.hlo.text.line import Line, Operand, parse_line, parse_nested
+from commlens.hlo.text.line import Line, Operand, nested_spans, parse_line, parse_nested
 from commlens.hlo.text.values import (
     CALL_ATTRIBUTES,
     COMMUNICATES,
+    SPOKEN_OF,
     callees,
+    metadata_spans,
     read_integer,
     read_integers,
     read_map,
@@ -70,6 +73,15 @@ class TextInstruction(Instruction):
                 raise UnreadableError(str(line.fault))
             self._line = line if line.fault is not None or not self._is_cut(line) else replace(line, fault=_CUT)
         return self._line
+
+    @property
+    def is_whole_line(self) -> bool:
+        """Whether a line that seems printed is one instruction from end to end, with none as its operand."""
+        try:
+            parts = self.parts
+        except UnreadableError:
+            return False
+        return parts.fault is None and not nested_spans(parts) and is_one_instruction(parts.text)
 
     def _is_cut(self, line: Line) -> bool:
         """Whether the text may end before this instruction does."""
@@ -280,6 +292,22 @@ class TextInstruction(Instruction):
     def source(self) -> str | None:
         """``"file:line"`` of the metadata, through the stack frame tables where the module has those."""
         return source_of(self._metadata(), self._computation)
+
+    @property
+    def list_key(self) -> int:
+        """The offset."""
+        return self.start
+
+    def metadata_fields(self) -> dict[str, bytes]:
+        """Return the fields of the metadata as they are written, by name."""
+        value = self._value("metadata") or b""
+        return {key: value[start:end] for key, (start, end) in metadata_spans(value).items()}
+
+    def other_attributes(self) -> dict[str, bytes]:
+        """Return the attributes that the face does not speak of, as they are written."""
+        self._value("backend_config")  # refuses where the attributes cannot be taken apart
+        line = self.parts
+        return {key: line.text[start:end] for key, (start, end) in line.attributes.items() if key not in SPOKEN_OF}
 
     @property
     def excerpt(self) -> str:

@@ -35,6 +35,8 @@ _COMMENT = re.compile(
     re.DOTALL,
 )
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
+_SPECIAL = re.compile(rb"[^\x20-\x7e]|[\\\"']")
+_ESCAPES = {b"\n": rb"\n", b"\t": rb"\t", b"\r": rb"\r", b"\\": rb"\\", b'"': rb"\"", b"'": rb"\'"}
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
@@ -103,6 +105,22 @@ def unquoted(text: bytes) -> str | None:
     if len(text) < 2 or text[:1] not in (b'"', b"'") or text[:1] != text[-1:]:
         return None
     return as_text(_ESCAPE.sub(_unescaped, text[1:-1]))
+
+
+def quoted(text: str) -> bytes:
+    r"""Return a string as XLA prints it: in quotes, with C escapes.
+
+    Source: ``absl::CEscape``.
+
+    Example:
+        >>> quoted('a"b\n\u00e9')
+        b'"a\\"b\\n\\303\\251"'
+    """
+    return b'"' + _SPECIAL.sub(_with_escape, text.encode("utf-8", "surrogateescape")) + b'"'
+
+
+def _with_escape(byte: re.Match[bytes]) -> bytes:
+    return _ESCAPES.get(byte[0]) or b"\\%03o" % byte[0][0]
 
 
 def _unescaped(escape: re.Match[bytes]) -> bytes:

@@ -18,7 +18,7 @@ from commlens.hlo.model import UnreadableError
 from commlens.hlo.opcodes import CALLERS
 from commlens.hlo.signature import InstructionSite, Site
 from commlens.hlo.text.instruction import TextInstruction, source_of
-from commlens.hlo.text.lexis import as_text, closing, depth_of
+from commlens.hlo.text.lexis import as_text, closing
 from commlens.hlo.text.line import nested_spans, shape_end
 from commlens.hlo.text.values import COMMUNICATES, read_metadata
 
@@ -153,8 +153,8 @@ class LineReader:
         Args:
             computation: where the line stands.
             paren: offset of the parenthesis behind what looks like an opcode.
-            start: offset of the line.
-            end: offset of its end.
+            start: offset of the instruction: where its name or ``ROOT`` stands.
+            end: offset of the line's end.
             number: its number, counted from 1.
 
         Returns:
@@ -196,7 +196,7 @@ class LineReader:
         signature = self.signatures.get((head, reduced, shapes))
         if signature is None:
             instruction = TextInstruction(computation, start, end)
-            if instruction.parts.fault is not None:
+            if not instruction.is_whole_line:
                 raise IrregularLineError
             try:
                 signature = self.signatures[head, reduced, shapes] = signature_of(instruction)
@@ -227,7 +227,7 @@ class LineReader:
         except UnreadableError:
             raise IrregularLineError from None
         is_last = end == len(computation.text)  # a text that is cut ends in mid-line
-        if nested_spans(parts) or (not is_last and (parts.fault or depth_of(computation.text, start, end))):
+        if nested_spans(parts) if is_last else not instruction.is_whole_line:
             raise IrregularLineError  # something else stands on the line, or it goes on below
         return read_instruction(instruction)
 

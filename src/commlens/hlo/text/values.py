@@ -18,18 +18,21 @@ _KEY: Final = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)\s*=\s*")
 _METADATA: Final = re.compile(
     rb"(?P<key>\w+)=(?:(?P<string>" + STRING + rb')|(?P<cut>".*)|(?P<bare>[^\s}"]+))', re.DOTALL
 )
+_FIELD: Final = re.compile(rb"(?<!\w)(?P<key>\w++)\s*+=\s*+")
+_FIELD_VALUE: Final = re.compile(STRING + rb"|[^\s{}\",]+")
 _CALLEE: Final = re.compile(rb"%?(" + NAME + rb")")
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
-_BETWEEN: Final = rb"(?:\s|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|//[^\n]*\n)*\("
+BETWEEN: Final = rb"(?:\s|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|//[^\n]*\n)*\("
+"""What stands from behind an opcode to its parenthesis, as a pattern."""
 COMMUNICATES: Final = re.compile(
     rb"\b(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast"
-    rb"|cross-replica-sum)(?:-start)?" + _BETWEEN + rb"|\b(?:send|recv|async-start|custom-call(?:-start)?)" + _BETWEEN
+    rb"|cross-replica-sum)(?:-start)?" + BETWEEN + rb"|\b(?:send|recv|async-start|custom-call(?:-start)?)" + BETWEEN
 )
 """Whether an instruction may communicate; the opcode decides."""
 
-LOOKED_AT: Final = re.compile(COMMUNICATES.pattern + rb"|\b(?:while|conditional|call|fusion)(?:-start)?" + _BETWEEN)
+LOOKED_AT: Final = re.compile(COMMUNICATES.pattern + rb"|\b(?:while|conditional|call|fusion)(?:-start)?" + BETWEEN)
 """Whether an instruction must be looked at at all: it may communicate, or call what does."""
 
 CALL_ATTRIBUTES: Final = (
@@ -43,6 +46,13 @@ CALL_ATTRIBUTES: Final = (
     "called_computations",
 )
 """Attributes that name computations, in the order in which their callees are listed."""
+
+SPOKEN_OF: Final = frozenset(CALL_ATTRIBUTES) | {
+    *("all_reduce_id", "channel_id", "constrain_layout", "control-predecessors", "custom_call_target", "dimensions"),
+    *("direction", "frontend_attributes", "index", "is_host_transfer", "kind", "metadata", "replica_group_ids"),
+    *("replica_groups", "sharding", "source_target_pairs", "use_global_device_ids"),
+}
+"""Attributes that an instruction's face or the meaning of a collective speaks of."""
 
 _ROLES: Final[Mapping[str, Role]] = MappingProxyType(
     {"call": "call", "fusion": "fusion", "async-start": "async", "custom-call": "custom-call"}
@@ -113,6 +123,24 @@ def read_metadata(value: bytes) -> dict[str, str]:
         text = unquoted(raw + b'"' if match["cut"] else raw)
         fields.setdefault(as_text(match["key"]), as_text(raw) if text is None else text)
     return fields
+
+
+def metadata_spans(value: bytes) -> dict[str, tuple[int, int]]:
+    """Return where the fields of ``{op_name="a/b" source_line=9}`` stand, ``key=value``, by key.
+
+    Example:
+        >>> metadata_spans(b'{op_name="a b" profile_type={1,2}}')
+        {'op_name': (1, 14), 'profile_type': (15, 33)}
+    """
+    spans: dict[str, tuple[int, int]] = {}
+    position = 1
+    while (field := _FIELD.search(value, position)) is not None:
+        opened = field.end() if value[field.end() : field.end() + 1] == b"{" else None
+        closed = None if opened is None else closing(value, opened)
+        match = None if closed is not None else _FIELD_VALUE.match(value, field.end())
+        position = closed + 1 if closed is not None else field.end() if match is None else match.end()
+        spans.setdefault(as_text(field["key"]), (field.start(), position))
+    return spans
 
 
 def callees(opcode: str, attribute: str, value: bytes) -> list[tuple[Role, str]]:

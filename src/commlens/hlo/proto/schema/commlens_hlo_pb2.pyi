@@ -131,6 +131,18 @@ class HloInstructionOutline(_message.Message):
     called_computation_ids: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[bytes] = ..., id: _Optional[int] = ..., called_computation_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class HloInstructionEdges(_message.Message):
+    __slots__ = ("name", "id", "operand_ids", "control_predecessor_ids")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    OPERAND_IDS_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_PREDECESSOR_IDS_FIELD_NUMBER: _ClassVar[int]
+    name: bytes
+    id: int
+    operand_ids: _containers.RepeatedScalarFieldContainer[int]
+    control_predecessor_ids: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, name: _Optional[bytes] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class HloCollectiveOutline(_message.Message):
     __slots__ = ("name", "metadata", "channel_id", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "sharding", "backend_config", "all_reduce_id", "statistics_viz", "original_value", "backend_config_payload")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -356,6 +368,12 @@ class ShapeProto(_message.Message):
     tuple_shapes: _containers.RepeatedCompositeFieldContainer[ShapeProto]
     is_dynamic_dimension: _containers.RepeatedScalarFieldContainer[bool]
     def __init__(self, element_type: _Optional[_Union[PrimitiveType, str]] = ..., dimensions: _Optional[_Iterable[int]] = ..., tuple_shapes: _Optional[_Iterable[_Union[ShapeProto, _Mapping[str, object]]]] = ..., is_dynamic_dimension: _Optional[_Iterable[bool]] = ...) -> None: ...
+
+class LayoutProto(_message.Message):
+    __slots__ = ("minor_to_major",)
+    MINOR_TO_MAJOR_FIELD_NUMBER: _ClassVar[int]
+    minor_to_major: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, minor_to_major: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LiteralProto(_message.Message):
     __slots__ = ("shape", "preds", "u8s", "s32s", "s64s", "u32s", "u64s", "s8s", "u16s", "s16s")

@@ -1,0 +1,90 @@
+"""An id that no replica, partition or device has."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from commlens.analysis.checks.questions import sites_with
+from commlens.hlo import Example, Rule
+from commlens.topology import CollectiveOpGroupMode as Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commlens.hlo import Finding, Signature, Site, Subject
+    from commlens.topology import Fault
+
+_COUNTED: Final = {
+    Mode.CROSS_REPLICA: "replicas",
+    Mode.CROSS_PARTITION: "partitions",
+    Mode.CROSS_REPLICA_AND_PARTITION: "replicas",
+    Mode.FLATTENED_ID: "devices",
+}
+
+
+def find(subject: Subject) -> Iterator[Finding]:
+    """Name the ids, and what would make them right."""
+    return sites_with(subject, "id-out-of-range", partial(_message, subject))
+
+
+def _message(subject: Subject, site: Site, fault: Fault) -> str:
+    """Return the fault with the cures that this module has, where there are any."""
+    cures = list(_cures(subject, site.signature))
+    return f"{fault.message.partition('; ')[0]}; {', or '.join(cures)}" if cures else fault.message
+
+
+def _cures(subject: Subject, signature: Signature) -> Iterator[str]:
+    """Yield what would make these ids ids of something: another mode, or more of what they count."""
+    ids = signature.groups.flattened_replica_groups() if signature.groups is not None else None
+    ids = signature.pairs.to_array() if ids is None and signature.pairs is not None else ids
+    if ids is None or not ids.size or int(ids.min()) < 0:
+        return
+    number = int(ids.max()) + 1
+    replicas, devices = subject.module.replica_count, subject.num_devices
+    if signature.has_channel and replicas is not None and number <= replicas:
+        flag = " and use_global_device_ids" if signature.use_global_device_ids else ""
+        yield f"drop channel_id{flag}, for the ids are those of the {replicas} replicas"
+    elif signature.has_channel and signature.use_global_device_ids is False and number == devices:
+        yield f"state use_global_device_ids=true, for the ids are those of the {devices} devices"
+    mode = _mode(signature)
+    if mode is not None:
+        yield f"run the program on {number} {_COUNTED[mode]}"
+
+
+def _mode(signature: Signature) -> Mode | None:
+    if not signature.has_channel:
+        return None if signature.use_global_device_ids else Mode.CROSS_REPLICA
+    if signature.use_global_device_ids is None:
+        return Mode.CROSS_PARTITION
+    return Mode.FLATTENED_ID if signature.use_global_device_ids else Mode.CROSS_REPLICA_AND_PARTITION
+
+
+RULE: Final = Rule(
+    id="id-out-of-range",
+    severity="error",
+    title="An id that nothing has",
+    documentation=(
+        "Groups or source-target pairs name an id that no replica, partition or device of the program has. What the ids "
+        "count follows from the channel id and the flag: without a channel id replicas; with one and "
+        "use_global_device_ids=true all devices; with one and the flag false replicas, each with all its partitions; "
+        "and in collectives that have no such flag (all-to-all, collective-permute, collective-broadcast, "
+        "ragged-all-to-all) partitions. The usual fault is a channel id that came or went and so changed what the ids "
+        "mean. Apart from negative ids this fires only where the counts are known; unlike XLA's verifier it takes a "
+        "count of 1 at its word."
+    ),
+    source="CheckReplicaGroups and CheckSourceTargetPairs, xla/service/hlo_verifier.cc",
+    bad=Example("""HloModule example, replica_count=4, num_partitions=1
+ENTRY e {
+  p = f32[4,4] parameter(0)
+  ROOT t = f32[4,4] all-to-all(p), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}
+}
+"""),
+    good=Example("""HloModule example, replica_count=4, num_partitions=1
+ENTRY e {
+  p = f32[4,4] parameter(0)
+  ROOT t = f32[4,4] all-to-all(p), replica_groups={{0,1,2,3}}, dimensions={0}
+}
+"""),
+    find=find,
+)

@@ -1,0 +1,103 @@
+"""``commlens ranks``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commlens.cli.inputs import Inputs
+from commlens.cli.messages import warn
+from commlens.cli.options import count_options, mesh_option, output_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from commlens.analysis import Report
+    from commlens.cli.output import Output
+    from commlens.hlo import Module
+    from commlens.neuron import RankLayout
+    from commlens.topology import Mesh
+    from commlens.views import ModuleOnRanks
+
+_DEGREE = click.IntRange(min=1)
+
+
+@click.command("ranks", short_help="Show which ranks of a Neuron job form its groups.")
+@click.option("--world", type=_DEGREE, required=True, metavar="W", help="Ranks in all.")
+@click.option("--tp", type=_DEGREE, required=True, metavar="T", help="Tensor parallel degree.")
+@click.option("--pp", type=_DEGREE, default=1, show_default=True, metavar="P", help="Pipeline stages.")
+@click.option("--ep", type=_DEGREE, default=1, show_default=True, metavar="E", help="Expert parallel degree.")
+@click.option("--hardware", type=click.Choice(("trn1", "trn2")), default="trn1", show_default=True)
+@click.option("--lnc", type=_DEGREE, metavar="N", help="Physical cores to a rank. [default: 1 on trn1, 2 on trn2]")
+@click.option(
+    "--local-world-size",
+    type=_DEGREE,
+    metavar="L",
+    help="Ranks on a node. [default: 32 on trn1; on trn2 64 with LNC 2, 128 with LNC 1]",
+)
+@click.option("--kv", type=_DEGREE, metavar="N", help="Ranks that share a key-value head.")
+@click.option("--kv-sequential", is_flag=True, help="Let these be neighbours on trn1 too.")
+@click.option("--cp", type=_DEGREE, metavar="N", help="Context parallel degree of a world of one tp group.")
+@click.option("--token-shuffle", type=_DEGREE, metavar="S", help="Ranks that shuffle tokens among them.")
+@click.option("--against", metavar="FILE", help="Compare with the groups of a module.")
+@click.option("--cores", is_flag=True, help="Show whom each physical core meets in the collectives of the module.")
+@mesh_option
+@count_options
+@output_options
+def command(
+    *,
+    against: str | None,
+    cores: bool,
+    mesh: Mesh | None,
+    replicas: int | None,
+    partitions: int | None,
+    output: Output,
+    **degrees: Any,
+) -> int:
+    """Show which ranks of a Neuron job form its groups: tensor, data, pipeline and expert parallel, and more.
+
+    The groups are those of neuronx-distributed. With --against, also what each collective of a module is among them;
+    FILE is anything that `commlens report` reads.
+    """
+    from commlens.neuron import rank_layout
+    from commlens.views import RanksView
+
+    if cores and against is None:
+        msg = "expected --against FILE with --cores: it shows the cores of a module"
+        raise click.UsageError(msg, click.get_current_context())
+    layout = rank_layout(**degrees)
+    if against is None:
+        output.show(RanksView(layout))
+        return 0
+
+    def question(module: Module) -> tuple[Report, ModuleOnRanks]:
+        return _compare(module, layout, mesh, cores=cores)
+
+    inputs = Inputs((against,), "last", None, replicas, partitions, keep_going=False)
+    answers = inputs.answer(question).found
+    output.show(RanksView(layout, [module for _, module in answers]))
+    warn(_warnings([report for report, _ in answers], layout.world))
+    return 0
+
+
+def _compare(module: Module, layout: RankLayout, mesh: Mesh | None, *, cores: bool) -> tuple[Report, ModuleOnRanks]:
+    from commlens.analysis import match_layouts, report
+    from commlens.neuron import RankModel, core_map
+    from commlens.views import ModuleOnRanks
+
+    found = report(module, mesh)
+    on_cores = core_map(module, RankModel(layout.cores_per_lnc), layout.world) if cores else None
+    return found, ModuleOnRanks(module.path, module.name, match_layouts(found, layout.groups), on_cores)
+
+
+def _warnings(reports: Sequence[Report], world: int) -> Iterator[str]:
+    """Name modules for another number of ranks, and those of which not all could be read."""
+    for report in reports:
+        module = report.module
+        replicas, partitions = module.replica_count, module.num_partitions
+        if replicas is not None and partitions is not None and replicas * partitions != world:
+            yield f"{module.path}: the module runs on {replicas * partitions} devices, the layout has {world} ranks"
+        if report.unread:
+            number = len(report.unread)
+            yield f"{module.path}: {number} that may communicate could not be read (see commlens report)"

@@ -1,0 +1,132 @@
+"""Setting fields of an instruction; all others stay as they are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from commlens.hlo.opcodes import base_opcode
+from commlens.hlo.proto import tags
+from commlens.hlo.proto.schema.commlens_hlo_pb2 import FrontendAttributes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from commlens.hlo.agreement import AttributeChange
+    from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionProto
+    from commlens.hlo.proto.tags import Tag
+    from commlens.hlo.proto.written import Value, WrittenMessage
+
+ALL_REDUCES: Final = frozenset({"all-reduce", "reduce-scatter"})
+"""Opcodes that may state their channel in the field of 2019, ``all_reduce_id``."""
+
+_GONE_IN_A_CUSTOM_CALL: Final = frozenset(
+    {
+        *("dimensions", "dynamic_slice_sizes", "channel_id", "called_computation_ids", "replica_group_ids"),
+        *("all_reduce_id", "is_host_transfer", "replica_groups", "source_target_pairs", "constrain_layout"),
+        *("use_global_device_ids", "collective_device_list", "iota_collective_device_list"),
+        *("mesh_axes_replica_group_list", "backend_config_payload"),
+    }
+)
+_CUSTOM_CALL: Final = b"custom-call"
+
+
+class AttributeWriter:
+    """Writes attributes of instructions of one module; most maps occur again and again, and are written once."""
+
+    __slots__ = ("_maps",)
+
+    def __init__(self) -> None:
+        self._maps: dict[tuple[bytes, ...], WrittenMessage] = {}
+
+    def changed(
+        self, written: WrittenMessage, message: HloInstructionProto, change: AttributeChange
+    ) -> WrittenMessage | None:
+        """Set attributes of an instruction.
+
+        Args:
+            written: the instruction.
+            message: the same, decoded.
+            change: what to set.
+
+        Returns:
+            The instruction as it is to be written; None where it is so already.
+        """
+        changes: dict[Tag, Sequence[Value]] = {}
+        if change.channel_id is not None:
+            changes |= _channel(message, change.channel_id)
+        if change.frontend_attributes:
+            before = written.message(tags.FRONTEND_ATTRIBUTES) or written.empty(tags.FRONTEND_ATTRIBUTES.kind)
+            after = before
+            for key, value in change.frontend_attributes.items():
+                after = self._with_attribute(after, key.encode(), value.encode())
+            if after is not before:
+                changes[tags.FRONTEND_ATTRIBUTES] = [after]
+        return written.with_fields(changes) if changes else None
+
+    def _with_attribute(self, attributes: WrittenMessage, key: bytes, value: bytes) -> WrittenMessage:
+        known = (attributes.data, key, value)
+        made = self._maps.get(known)
+        if made is None:
+            made = with_attribute(attributes, key, value)
+            if made is not attributes:
+                self._maps[known] = made
+        return made
+
+
+def _channel(message: HloInstructionProto, channel_id: int) -> dict[Tag, Sequence[Value]]:
+    """Return what to write for a channel to be another one: the fields where the instruction has one."""
+    is_old = message.all_reduce_id > 0 and base_opcode(message.opcode.decode("latin-1"))[0] in ALL_REDUCES
+    changes: dict[Tag, Sequence[Value]] = {}
+    if is_old and message.all_reduce_id != channel_id:
+        changes[tags.ALL_REDUCE_ID] = [channel_id]
+    if (not is_old or message.channel_id > 0) and message.channel_id != channel_id:
+        changes[tags.CHANNEL_ID] = [channel_id]
+    return changes
+
+
+def with_attribute(attributes: WrittenMessage, key: bytes, value: bytes) -> WrittenMessage:
+    """Set one of the frontend attributes of an instruction.
+
+    A new one goes before the first greater key, else to the end. Of a key that stands there twice the last counts.
+
+    Args:
+        attributes: the frontend attributes.
+        key: its key.
+        value: its value.
+
+    Returns:
+        The frontend attributes as they are to be written; the given ones where they are so already.
+    """
+    entries = attributes.messages(tags.ATTRIBUTES)
+    decoded = [entry.decoded(FrontendAttributes.MapEntry) for entry in entries]
+    keys = [entry.key for entry in decoded]
+    if key not in keys:
+        index = next((index for index, other in enumerate(keys) if other > key), len(keys))
+        entry = attributes.empty(tags.ATTRIBUTES.kind).with_fields(
+            {tags.ATTRIBUTE_KEY: [key], tags.ATTRIBUTE_VALUE: [value]}
+        )
+        return attributes.with_inserted(tags.ATTRIBUTES, index, entry)
+    index = len(keys) - 1 - keys[::-1].index(key)
+    if decoded[index].value == value:
+        return attributes
+    return attributes.with_replaced(
+        tags.ATTRIBUTES, {index: [entries[index].with_fields({tags.ATTRIBUTE_VALUE: [value]})]}
+    )
+
+
+def as_custom_call(written: WrittenMessage, target: bytes, backend_config: bytes) -> WrittenMessage:
+    """Turn a collective into a custom call.
+
+    Args:
+        written: the instruction.
+        target: ``custom_call_target``.
+        backend_config: the configuration.
+    """
+    return written.without(_GONE_IN_A_CUSTOM_CALL).with_fields(
+        {
+            tags.OPCODE: [_CUSTOM_CALL],
+            tags.CUSTOM_CALL_TARGET: [target],
+            tags.BACKEND_CONFIG: [backend_config],
+            tags.CUSTOM_CALL_API_VERSION: [tags.API_VERSION_ORIGINAL],
+        }
+    )

@@ -1,0 +1,81 @@
+"""Binary messages as they are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from commlens.hlo.proto.decoding import decode
+from commlens.hlo.proto.wire import bytes_field, number_field, read_spans, varint
+from commlens.hlo.proto.written import Word, WrittenMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from commlens.hlo.proto.decoding import MessageT
+    from commlens.hlo.proto.tags import Kind, Tag
+    from commlens.hlo.proto.written import Span, Value
+
+
+@final
+class BinaryMessage(WrittenMessage):
+    """A binary message.
+
+    Args:
+        data: the message.
+        kind: what it is.
+
+    Example:
+        >>> from commlens.hlo.proto import tags
+        >>> message = BinaryMessage(bytes.fromhex("0a0178 9a0101ff"), tags.INSTRUCTION)
+        >>> message.with_fields({tags.CHANNEL_ID: [5]}).data.hex(" ")
+        '0a 01 78 d0 01 05 9a 01 01 ff'
+    """
+
+    __slots__ = ()
+
+    def empty(self, kind: Kind) -> BinaryMessage:
+        """Return a message without fields."""
+        return BinaryMessage(b"", kind)
+
+    def decoded(self, message: type[MessageT]) -> MessageT:
+        """Decode the message.
+
+        Raises:
+            UnreadableError: it is none of that class.
+        """
+        return decode(message, self.data)
+
+    def _with_data(self, data: bytes, kind: Kind) -> BinaryMessage:
+        return BinaryMessage(data, kind)
+
+    def _read_spans(self) -> list[Span]:
+        return read_spans(self.data)
+
+    def _name(self, span: Span) -> str:
+        return self.kind.names.get(span[0]) or f"field {span[0]}"
+
+    def _values(self, tag: Tag) -> list[bytes]:
+        number, data = tag.number, self.data
+        return [data[start:end] for other, _, start, end, _ in self.spans if other == number]
+
+    def _merged(self, values: Sequence[bytes]) -> bytes:
+        return b"".join(values)
+
+    def _written(self, tag: Tag, values: Sequence[Value]) -> bytes:
+        if tag.packed:
+            return bytes_field(tag.number, b"".join([varint(value) for value in values if isinstance(value, int)]))
+        return b"".join([_occurrence(tag.number, value) for value in values])
+
+    def _rewritten(self, span: Span, tag: Tag, values: Sequence[Value]) -> bytes:
+        return self._written(tag, values)
+
+    def _gap(self, place: int) -> bytes:
+        return b""
+
+
+def _occurrence(number: int, value: Value) -> bytes:
+    if isinstance(value, int):
+        return number_field(number, value)
+    if isinstance(value, Word):
+        return number_field(number, value.number)
+    return bytes_field(number, value if isinstance(value, bytes) else value.data)

@@ -1,0 +1,246 @@
+"""Messages in protobuf's text form as they are written: comments, separators and indentation included.
+
+Source: protobuf.dev, "Text Format Language Specification".
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+from google.protobuf import text_format
+
+from commlens.errors import GrammarError
+from commlens.hlo.model import UnreadableError
+from commlens.hlo.proto.written import Word, WrittenMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from commlens.hlo.proto.decoding import MessageT
+    from commlens.hlo.proto.tags import Kind, Tag
+    from commlens.hlo.proto.written import Span, Value
+
+_STRING: Final = rb"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
+_TOKEN: Final = re.compile(
+    rb"(?P<blank>\s+|\#[^\n]*)|(?P<string>" + _STRING + rb")|(?P<open>[{<\[])|(?P<separator>[,;])|(?P<colon>:)"
+    rb"|(?P<word>[^\s\#\"'{}<>\[\],;:]+)"
+)
+_BRACKET: Final = re.compile(_STRING + rb"|\#[^\n]*|(?P<open>[{<\[])|(?P<close>[}>\]])")
+_SPECIAL: Final = re.compile(rb"[^\x20-\x7e]|[\\\"]")
+_ESCAPES: Final = MappingProxyType({b"\n": rb"\n", b"\t": rb"\t", b"\r": rb"\r", b"\\": rb"\\", b'"': rb"\""})
+_OPENING: Final = (b"{", b"<", b"[")
+_SKIPPED: Final = ("blank", "separator")
+_STEP: Final = b"  "
+"""How much further the fields of a message are indented than the message."""
+
+
+@final
+class TextMessage(WrittenMessage):
+    r"""A message in the text form.
+
+    A field begins with the white space and the comments before it.
+
+    Args:
+        data: the text of the message, without brackets around it.
+        kind: what it is.
+
+    Example:
+        >>> from commlens.hlo.proto import tags
+        >>> message = TextMessage(b'\n  name: "x"\n  id: 7\n', tags.INSTRUCTION)
+        >>> print(message.with_fields({tags.CHANNEL_ID: [5]}).data.decode())
+        <BLANKLINE>
+          name: "x"
+          channel_id: 5
+          id: 7
+        <BLANKLINE>
+    """
+
+    __slots__ = ()
+
+    def empty(self, kind: Kind) -> TextMessage:
+        """Return a message without fields, written as if nothing stood around it."""
+        return TextMessage(b"\n", kind)
+
+    def decoded(self, message: type[MessageT]) -> MessageT:
+        """Decode the message.
+
+        Raises:
+            UnreadableError: it is none of that class.
+        """
+        try:
+            return text_format.Parse(self.data.decode("utf-8", "replace"), message(), allow_unknown_field=True)
+        except text_format.ParseError as error:
+            msg = f"the text form of a {message.__name__} cannot be read: {error}"
+            raise UnreadableError(msg) from error
+
+    def _with_data(self, data: bytes, kind: Kind) -> TextMessage:
+        return TextMessage(data, kind)
+
+    def _read_spans(self) -> list[Span]:
+        return list(_spans(self.data, self.kind))
+
+    def _name(self, span: Span) -> str:
+        known = self.kind.names.get(span[0])
+        return known or next(_fields(self.data[span[1] : span[4]])).name.decode("utf-8", "replace")
+
+    def _values(self, tag: Tag) -> list[bytes]:
+        spans = [(start, end) for number, _, start, end, _ in self.spans if number == tag.number]
+        for start, _ in spans:
+            if self.data[start - 1 : start] == b"[":
+                msg = f"expected each of the messages {tag.name} to have a field of its own, found a list"
+                raise GrammarError(msg, position=start)
+        return [self.data[start:end] for start, end in spans]
+
+    def _merged(self, values: Sequence[bytes]) -> bytes:
+        return b" ".join(values)
+
+    def _written(self, tag: Tag, values: Sequence[Value]) -> bytes:
+        lead = self._lead()
+        return b"".join([_field(lead, tag, value) for value in values])
+
+    def _rewritten(self, span: Span, tag: Tag, values: Sequence[Value]) -> bytes:
+        """Write occurrences in the place of one, the first of them between what stands around its value."""
+        data, (_, begin, start, end, behind) = self.data, span
+        if isinstance(values[0], WrittenMessage):
+            value = _moved(values[0].data, _lead_of(data[begin:behind]))
+        else:
+            value = _scalar(values[0])
+            if data[start - 1 : start] == b"[":
+                start, end = start - 1, end + 1
+        return b"".join((data[begin:start], value, data[end:behind], self._written(tag, values[1:])))
+
+    def _gap(self, place: int) -> bytes:
+        return b"" if self.data[place : place + 1].isspace() else b" "
+
+    def _lead(self) -> bytes:
+        """Return what to write before a new field."""
+        if self.spans:
+            _, begin, _, _, end = self.spans[-1]
+            return _lead_of(self.data[begin:end]) or b" "
+        _, line_break, indentation = self.data.rpartition(b"\n")
+        return line_break + indentation + _STEP if line_break else b" "
+
+
+def _field(lead: bytes, tag: Tag, value: Value) -> bytes:
+    """Write a field behind some white space."""
+    if isinstance(value, WrittenMessage):
+        return b"".join((lead, tag.name.encode(), b" {", _moved(value.data, lead), b"}"))
+    return b"".join((lead, tag.name.encode(), b": ", _scalar(value)))
+
+
+def _scalar(value: int | bytes | Word) -> bytes:
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, int):
+        return b"%d" % value
+    if isinstance(value, Word):
+        return value.name.encode()
+    return b'"' + _SPECIAL.sub(lambda match: _ESCAPES.get(match[0]) or b"\\%03o" % match[0][0], value) + b'"'
+
+
+def _moved(content: bytes, lead: bytes) -> bytes:
+    """Indent the content of a message for a place.
+
+    Args:
+        content: the content, whose last line ends right before the closing bracket.
+        lead: the white space before the field it goes into; without a line break the content goes into one line.
+    """
+    before, line_break, closing = content.rpartition(b"\n")
+    if not line_break or closing.strip():
+        return content
+    if b"\n" in lead:
+        return content.replace(b"\n" + closing, b"\n" + lead.rpartition(b"\n")[2])
+    return content if b"#" in before else b" ".join(map(bytes.strip, content.split(b"\n")))
+
+
+def _lead_of(field: bytes) -> bytes:
+    """Return the white space right before a field, from its last line break on."""
+    begin = next((token.start for token in _tokens(field) if token.kind not in _SKIPPED), 0)
+    _, line_break, indentation = field[:begin].rpartition(b"\n")
+    return line_break + indentation if not indentation.strip() else b" "
+
+
+class _Token(NamedTuple):
+    """A token; brackets with all that stands between them are one."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def _tokens(data: bytes) -> Iterator[_Token]:
+    """Yield the tokens of a message.
+
+    Raises:
+        GrammarError: what stands there is no token, or a bracket is not closed.
+    """
+    position = 0
+    while position < len(data):
+        match = _TOKEN.match(data, position)
+        end = None if match is None else _closed(data, match.end()) if match["open"] else match.end()
+        if match is None or end is None:
+            msg = "expected a field of a message in protobuf's text form"
+            raise GrammarError(msg, position=position)
+        yield _Token(str(match.lastgroup), position, end)
+        position = end
+
+
+def _closed(data: bytes, position: int) -> int | None:
+    """Return the offset behind the bracket that closes one opened before a position."""
+    depth = 1
+    for match in _BRACKET.finditer(data, position):
+        depth += bool(match["open"]) - bool(match["close"])
+        if depth == 0:
+            return match.end()
+    return None
+
+
+class _Field(NamedTuple):
+    """A field in the text of a message.
+
+    Attributes:
+        name: its name.
+        start: offset of its value, brackets included.
+        stop: offset behind its value.
+        end: offset behind it and a separator.
+    """
+
+    name: bytes
+    start: int
+    stop: int
+    end: int
+
+
+def _fields(data: bytes) -> Iterator[_Field]:
+    """Yield the fields of a message.
+
+    Raises:
+        GrammarError: the text is no message.
+    """
+    tokens = [token for token in _tokens(data) if token.kind != "blank"]
+    kinds = [*(token.kind for token in tokens), "", "", ""]
+    at = 0
+    while at < len(tokens):
+        name = tokens[at]
+        first = last = at + 1 + (kinds[at + 1] == "colon")
+        while kinds[first] == "string" == kinds[last + 1]:  # strings in a row are one
+            last += 1
+        if last >= len(tokens):
+            msg = "expected a value behind the name of a field"
+            raise GrammarError(msg, position=name.end)
+        at = last + 1
+        end = tokens[last].end
+        if kinds[at] == "separator":
+            end, at = tokens[at].end, at + 1
+        yield _Field(data[name.start : name.end], tokens[first].start, tokens[last].end, end)
+
+
+def _spans(data: bytes, kind: Kind) -> Iterator[Span]:
+    """Yield where the fields of a message stand; the value of a message or a list is what stands in its brackets."""
+    begin = 0
+    for name, start, stop, end in _fields(data):
+        bracketed = data[start : start + 1] in _OPENING
+        yield kind.numbers.get(name.decode("latin-1"), 0), begin, start + bracketed, stop - bracketed, end
+        begin = end

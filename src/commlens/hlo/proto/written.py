@@ -1,0 +1,197 @@
+"""A message as it is written, cut into its fields, so that an edit keeps all that it is not about.
+
+A binary message and one in the text form are edited by the same code: it names fields, and each notation knows how to
+find and write them. What a field says is read by protobuf's own classes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Self
+
+    from commlens.hlo.proto.decoding import MessageT
+    from commlens.hlo.proto.tags import Kind, Tag
+
+
+class Word(NamedTuple):
+    """A value of an enumeration.
+
+    Attributes:
+        number: how a binary message says it.
+        name: how a text says it.
+    """
+
+    number: int
+    name: str
+
+
+Value: TypeAlias = "int | bytes | Word | WrittenMessage"
+"""What can be written into a field: a number or truth value, a text, a word, a message of the same notation."""
+
+
+Span: TypeAlias = tuple[int, int, int, int, int]
+"""Where a field stands in a message: its number (0: a name that is not known), then offsets: where it begins, where its
+value starts and ends, where the field ends. A bare tuple, because a file has as many as it has fields.
+"""
+
+_Splice: TypeAlias = tuple[int, int, bytes]
+"""Where something goes and what comes instead; what is only put in begins where it ends."""
+
+
+class WrittenMessage(ABC):
+    """A message as it is written: a value, so every method that changes something returns a new one.
+
+    Args:
+        data: the message without what encloses it.
+        kind: what it is.
+    """
+
+    __slots__ = ("_spans", "data", "kind")
+
+    def __init__(self, data: bytes, kind: Kind) -> None:
+        self.data = data
+        self.kind = kind
+        self._spans: list[Span] | None = None
+
+    @property
+    def spans(self) -> list[Span]:
+        """Where the fields stand, in order.
+
+        Raises:
+            CommlensError: the bytes are no message.
+        """
+        if self._spans is None:
+            self._spans = self._read_spans()
+        return self._spans
+
+    @abstractmethod
+    def empty(self, kind: Kind) -> Self:
+        """Return a message without fields, in the same notation."""
+
+    @abstractmethod
+    def decoded(self, message: type[MessageT]) -> MessageT:
+        """Decode the message.
+
+        Raises:
+            UnreadableError: it is none of that class.
+        """
+
+    @abstractmethod
+    def _with_data(self, data: bytes, kind: Kind) -> Self:
+        """Return another message in the same notation."""
+
+    @abstractmethod
+    def _read_spans(self) -> list[Span]:
+        """Find the fields."""
+
+    @abstractmethod
+    def _name(self, span: Span) -> str:
+        """Return the name of a field."""
+
+    @abstractmethod
+    def _values(self, tag: Tag) -> Sequence[bytes]:
+        """Return the messages in the occurrences of a field, as they are written."""
+
+    @abstractmethod
+    def _merged(self, values: Sequence[bytes]) -> bytes:
+        """Put messages together as protobuf does: the fields of one behind those of the other."""
+
+    @abstractmethod
+    def _written(self, tag: Tag, values: Sequence[Value]) -> bytes:
+        """Write occurrences of a field."""
+
+    @abstractmethod
+    def _rewritten(self, span: Span, tag: Tag, values: Sequence[Value]) -> bytes:
+        """Write occurrences of a field, at least one, in the place of another."""
+
+    @abstractmethod
+    def _gap(self, place: int) -> bytes:
+        """Return what must stand between a new field and what stands at a place."""
+
+    def messages(self, tag: Tag) -> list[Self]:
+        """Return the messages in the occurrences of a field, in order."""
+        return [self._with_data(value, tag.kind) for value in self._values(tag)]
+
+    def message(self, tag: Tag) -> Self | None:
+        """Return the message in a field that should occur once, its occurrences put together; None without any."""
+        values = self._values(tag)
+        return self._with_data(self._merged(values), tag.kind) if values else None
+
+    def fields(self) -> dict[str, bytes]:
+        """Return the values as they are written, by name of the field; one without a name is called by its number."""
+        found: dict[str, bytes] = {}
+        for span in self.spans:
+            name = self._name(span)
+            found[name] = found.get(name, b"") + self.data[span[2] : span[3]]
+        return found
+
+    def with_fields(self, changes: Mapping[Tag, Sequence[Value]]) -> Self:
+        """Return the message with new occurrences of some fields in the place of all old ones.
+
+        Args:
+            changes: by field, what to write; nothing removes the field. Where there was none, it comes before the first
+                field with a higher number, else last.
+        """
+        spans = self.spans
+        splices: list[_Splice] = []
+        for tag in sorted(changes):
+            values = changes[tag]
+            own = [span for span in spans if span[0] == tag.number]
+            if own:
+                splices.append((own[0][1], own[0][4], self._rewritten(own[0], tag, values) if values else b""))
+                splices += [(begin, end, b"") for _, begin, _, _, end in own[1:]]
+            elif values:
+                place = next((span[1] for span in spans if span[0] > tag.number), spans[-1][4] if spans else 0)
+                splices.append(self._insertion(place, tag, values))
+        splices.sort(key=_place)
+        return self._spliced(splices)
+
+    def with_replaced(self, tag: Tag, values: Mapping[int, Sequence[Value]]) -> Self:
+        """Return the message with some occurrences of a field replaced.
+
+        Args:
+            tag: the field.
+            values: by index of the occurrence, what to write in its place: one, several, none.
+        """
+        own = [span for span in self.spans if span[0] == tag.number]
+        return self._spliced(
+            (own[index][1], own[index][4], self._rewritten(own[index], tag, values[index]) if values[index] else b"")
+            for index in sorted(values)
+        )
+
+    def with_inserted(self, tag: Tag, index: int, value: Value) -> Self:
+        """Return the message with one more occurrence of a field.
+
+        Args:
+            tag: the field.
+            index: which occurrence it becomes.
+            value: what to write.
+        """
+        own = [span for span in self.spans if span[0] == tag.number]
+        if not own:
+            return self.with_fields({tag: [value]})
+        return self._spliced([self._insertion(own[index][1] if index < len(own) else own[-1][4], tag, [value])])
+
+    def without(self, names: Collection[str]) -> Self:
+        """Return the message without fields of these names, as :meth:`fields` has them."""
+        return self._spliced((span[1], span[4], b"") for span in self.spans if self._name(span) in names)
+
+    def _insertion(self, place: int, tag: Tag, values: Sequence[Value]) -> _Splice:
+        return place, place, self._written(tag, values) + self._gap(place)
+
+    def _spliced(self, splices: Iterable[_Splice]) -> Self:
+        """Return the message with other bytes in some places, in order."""
+        data, pieces, done = self.data, list[bytes](), 0
+        for begin, end, written in splices:
+            pieces += (data[done:begin], written)
+            done = end
+        pieces.append(data[done:])
+        return self._with_data(b"".join(pieces), self.kind)
+
+
+def _place(splice: _Splice) -> tuple[int, int]:
+    return splice[:2]

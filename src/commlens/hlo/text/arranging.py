@@ -1,0 +1,225 @@
+"""Putting combined collectives into the list of their computation: only the lines that have to move do."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from commlens.hlo.edits import EditError
+from commlens.hlo.placement import Combination, place
+from commlens.hlo.text.combining import Member, combined
+from commlens.hlo.text.lexis import blank_comments
+from commlens.hlo.text.line import shape_end
+from commlens.hlo.text.printed_lines import PrintedLines
+from commlens.hlo.text.splices import Splice, spliced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from commlens.hlo.edits import Combine
+    from commlens.hlo.text.computation import TextComputation
+    from commlens.hlo.text.instruction import TextInstruction
+    from commlens.hlo.text.lexis import Text
+    from commlens.hlo.text.line import Line
+
+
+_BLANK: Final = ord(" ")
+
+
+class Whole(NamedTuple):
+    """An instruction, taken apart without fault.
+
+    Attributes:
+        instruction: the instruction.
+        line: its parts.
+        offset: offset in the file of what they were taken apart from.
+    """
+
+    instruction: TextInstruction
+    line: Line
+    offset: int
+
+    @property
+    def source(self) -> bytes:
+        """The bytes it was taken apart from."""
+        return self.instruction.computation.text[self.offset : self.offset + len(self.line.text)]
+
+
+class Step(NamedTuple):
+    """One combination: the edit, and its members taken apart."""
+
+    edit: Combine
+    members: Sequence[Whole]
+
+
+def arranged(
+    computation: TextComputation,
+    steps: Sequence[Step],
+    others: Iterable[Splice],
+    names: Callable[[str], bytes],
+    *,
+    indexed: bool,
+) -> list[Splice]:
+    """Find what changes in a computation when collectives are combined.
+
+    Args:
+        computation: the computation.
+        steps: what is combined; no instruction is a member twice.
+        others: other changes in the computation, which move along with their instructions.
+        names: gives a new name for an instruction of an opcode.
+        indexed: whether long lists have ``/*index=5*/`` comments.
+
+    Returns:
+        All splices, the others among them.
+
+    Raises:
+        EditError: members depend on each other, or one cannot be combined.
+    """
+    lines = _Lines(computation)
+    contents: dict[int, list[bytes]] = {}
+    combinations: list[Combination[int]] = []
+    for number, (edit, members) in enumerate(steps):
+        if computation.definitions.value_of(edit.name.encode(), computation.end) is not None:
+            msg = f"expected a new name for what is made of {members[0].line.name}, found {edit.name}, which is taken"
+            raise EditError(msg)
+        new, positions = -1 - number, [lines.position(member.offset) for member in members]
+        spelled = combined(edit, [_member(each) for each in members], names, indexed=indexed)
+        contents |= dict(zip(positions, spelled.members, strict=True)) | {new: spelled.lines}
+        combinations.append(Combination(positions, new, edit.name))
+    placement = place(range(len(lines)), lines.predecessors, combinations)
+    own_places: Mapping[int, Sequence[int]] = {position: (position,) for position in contents if position >= 0}
+    return list(_Spelling(lines, contents, sorted(others)).splices({**own_places, **placement.places}))
+
+
+def _member(whole: Whole) -> Member:
+    return Member(whole.line, whole.source, lambda: _operand_shape(whole))
+
+
+def _operand_shape(whole: Whole) -> bytes:
+    """Return how the shape of a member's operand is spelled: beside it, or where it is defined.
+
+    Raises:
+        EditError: it stands at neither place.
+    """
+    member = Member(whole.line, whole.source, bytes)
+    if member.states_type:
+        return member.operand[: shape_end(member.operand, 0)]
+    (name,) = whole.line.operand_names()
+    found = whole.instruction.computation.defined(name, whole.offset)
+    parts = None if found is None else found.parts
+    if parts is None or not parts.shape_span.start < parts.shape_span.end:
+        msg = f"expected a shape of {name}, the operand of {whole.line.name}, found none in the computation"
+        raise EditError(msg)
+    return parts.text[slice(*parts.shape_span)]
+
+
+class _Lines:
+    """The instructions of a computation that have lines of their own; others stand as operands in theirs."""
+
+    def __init__(self, computation: TextComputation) -> None:
+        self.text = computation.text
+        self._graph = computation.graph()  # it may find that the computation is not as printed
+        self._instructions = computation.instructions
+        self._owned: list[list[int]] | None = None
+        if isinstance(self._instructions, PrintedLines):
+            self._starts, self._stops = self._instructions.spans()
+            return
+        self._owned = _owned(self._instructions)
+        self._tops = [owned[-1] for owned in self._owned]
+        self._starts = [self._instructions[top].start for top in self._tops]
+        self._stops = [self._instructions[top].end for top in self._tops]
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def position(self, offset: int) -> int:
+        """Return the position of the instruction in which an offset lies."""
+        return bisect_right(self._starts, offset) - 1
+
+    def span(self, position: int) -> tuple[int, int]:
+        """Return where an instruction stands, without blanks behind it."""
+        start, stop = self._starts[position], self._stops[position]
+        return start, stop if self.text[stop - 1] > _BLANK else start + len(self.text[start:stop].rstrip())
+
+    def predecessors(self, position: int) -> Iterable[int]:
+        """Return what must stand before an instruction."""
+        if self._owned is None:
+            return self._graph.predecessors(position)
+        needed = {each for owned in self._owned[position] for each in self._graph.predecessors(owned)}
+        return [bisect_left(self._tops, each) for each in sorted(needed) if not self._instructions[each].nested]
+
+
+def _owned(instructions: Sequence[TextInstruction]) -> list[list[int]]:
+    """Return for every instruction with a line of its own the positions of those in its line, itself last."""
+    found: list[list[int]] = []
+    nested: list[int] = []
+    for position, instruction in enumerate(instructions):
+        nested.append(position)
+        if not instruction.nested:
+            found.append(nested)
+            nested = []
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """How the changed places of a computation are written.
+
+    Attributes:
+        lines: its instructions.
+        contents: what stands for new instructions and members, line by line.
+        others: other changes, ascending.
+    """
+
+    lines: _Lines
+    contents: Mapping[int, Sequence[bytes]]
+    others: Sequence[Splice]
+
+    def splices(self, places: Mapping[int, Sequence[int]]) -> Iterator[Splice]:
+        """Yield the splices that give every place what stands there now."""
+        text, placed = self.lines.text, {key for row in places.values() for key in row}
+        spans = [self.lines.span(position) for position in sorted(placed | places.keys()) if position >= 0]
+        starts = [start for start, _ in spans]
+        for other in self.others:
+            at = bisect_right(starts, other.start) - 1
+            if at < 0 or other.start > spans[at][1]:
+                yield other
+        for position, row in places.items():
+            start, end = self.lines.span(position)
+            behind = self.lines.span(position + 1)[0] if position + 1 < len(self.lines) else end
+            if not row:
+                yield Splice(start, behind, b"")
+                continue
+            line_end = _line_end(text, start)
+            written = line_end.join(line for key in row for line in self._content(key))
+            swallows = _ends_in_comment(written) and b"\n" not in text[end:behind]
+            yield Splice(start, end, written + line_end if swallows else written)
+
+    def _content(self, key: int) -> Sequence[bytes]:
+        """Return what stands for an instruction, line by line."""
+        known = self.contents.get(key)
+        if known is not None:
+            return [line.strip() for line in known]
+        start, end = self.lines.span(key)
+        if not self.others:
+            return [self.lines.text[start:end]]
+        first = bisect_left(self.others, start, key=_start)
+        last = bisect_right(self.others, end, key=_start)
+        return [spliced(self.lines.text, self.others[first:last], start, end)]
+
+
+def _start(splice: Splice) -> int:
+    return splice.start
+
+
+def _line_end(text: Text, start: int) -> bytes:
+    """Return what stands between two lines in the manner of the line on which an offset lies."""
+    line = text.rfind(b"\n", 0, start) + 1
+    before = text[line:start]
+    return (b"\r\n" if text[line - 2 : line] == b"\r\n" else b"\n") + (b"  " if before.strip() else before)
+
+
+def _ends_in_comment(written: bytes) -> bool:
+    last = written[written.rfind(b"\n") + 1 :]
+    return b"//" in last and blank_comments(written)[-1:] == b" "

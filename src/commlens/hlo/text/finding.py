@@ -1,0 +1,79 @@
+"""Finding the instructions of a few opcodes without taking all others apart."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from commlens.hlo.model import UnreadableError
+from commlens.hlo.text.values import BETWEEN
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from commlens.hlo.text.computation import TextComputation
+    from commlens.hlo.text.instruction import TextInstruction
+    from commlens.hlo.text.layout import Layout
+
+_BEHIND: Final = re.compile(BETWEEN)
+_NAME_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.%")
+
+
+def instructions_with(layout: Layout, opcodes: Collection[str]) -> Iterator[TextInstruction]:
+    """Yield the instructions of a module that have one of some opcodes, as spelled, in file order.
+
+    An opcode that stands nowhere costs one search for its bytes; one that seems to stand somewhere, one instruction.
+    """
+    positions = np.array(sorted({each for opcode in opcodes for each in _positions(layout, opcode)}), dtype=np.int64)
+    for number, which in layout.by_computation(positions):
+        computation = layout.computation(number)
+        found = _in_printed(computation, positions[which].tolist(), opcodes) if computation.starts is None else None
+        if found is None:
+            found = _in_irregular(layout.read_carefully(number), positions[which].tolist(), opcodes)
+        yield from found
+
+
+def _positions(layout: Layout, opcode: str) -> Iterator[int]:
+    """Yield where an opcode seems to stand before a parenthesis; whether it does, the instruction decides."""
+    text, word = layout.text, opcode.encode()
+    position, end = layout.span.extent
+    while (position := text.find(word, position, end)) >= 0:
+        behind = position + len(word)
+        if text[position - 1] not in _NAME_BYTES and _BEHIND.match(text, behind, end) is not None:
+            yield position
+        position = behind
+
+
+def _in_printed(
+    computation: TextComputation, positions: list[int], opcodes: Collection[str]
+) -> list[TextInstruction] | None:
+    """Return the instructions on the lines of these positions; None where a line is not one whole instruction."""
+    found: list[TextInstruction] = []
+    for position in positions:
+        instruction = computation.at(position)
+        if found and found[-1].start == instruction.start:
+            continue
+        if not instruction.is_whole_line:
+            return None
+        if instruction.opcode in opcodes:
+            found.append(instruction)
+    return found
+
+
+def _in_irregular(
+    computation: TextComputation, positions: list[int], opcodes: Collection[str]
+) -> list[TextInstruction]:
+    """Return the instructions that these positions may stand in and that have one of the opcodes."""
+    found: list[TextInstruction] = []
+    for instruction in computation.instructions:
+        first = bisect_left(positions, instruction.start)
+        if first < len(positions) and positions[first] < instruction.end:
+            try:
+                if instruction.opcode in opcodes:
+                    found.append(instruction)
+            except UnreadableError:
+                continue  # whatever it is, nobody can say that it has one of the opcodes
+    return found

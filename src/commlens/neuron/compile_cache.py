@@ -1,0 +1,133 @@
+"""Neuron compile caches: what is in them, and what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commlens.errors import InputError
+from commlens.neuron.cache_entry import ENTRY_PREFIX, CacheEntry, CacheProblem, read_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class CompileCache:
+    """A compile cache.
+
+    Attributes:
+        path: its folder, as the user named it.
+        entries: its entries, by path.
+    """
+
+    path: str
+    entries: tuple[CacheEntry, ...]
+
+    @property
+    def num_problems(self) -> int:
+        """How many things are wrong in all."""
+        return sum(len(entry.problems) for entry in self.entries)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the cache as JSON holds it."""
+        return {"path": self.path, "entries": [entry.as_dict() for entry in self.entries]}
+
+
+def entry_folders(folder: Path) -> list[Path]:
+    """Return the folders ``MODULE_*`` in a folder, at any depth, sorted; the folder itself if it is one.
+
+    Links to folders are not followed.
+    """
+    if folder.resolve().name.startswith(ENTRY_PREFIX):
+        return [folder]
+    found: list[Path] = []
+    for place, names, _ in os.walk(folder):
+        found += [Path(place) / name for name in names if name.startswith(ENTRY_PREFIX)]
+        names[:] = [name for name in names if not name.startswith(ENTRY_PREFIX)]
+    return sorted(found)
+
+
+def read_compile_cache(folder: str | os.PathLike[str], *, seen: Callable[[str], None] | None = None) -> CompileCache:
+    """Read a compile cache.
+
+    Args:
+        folder: the cache, one of its parts, or a folder with several caches, such as one per host or rank.
+        seen: called with the name of each entry before it is read.
+
+    Returns:
+        The entries with their problems. Besides what is wrong in an entry these are: entries that have the name,
+        arguments, result and flags of another one and are another module, which ranks of one job must not be; and
+        entries that some of several caches lack.
+
+    Raises:
+        InputError: there is no entry.
+    """
+    paths = entry_folders(Path(folder))
+    if not paths:
+        reason = f"expected a Neuron compile cache, with folders {ENTRY_PREFIX}*, found none"
+        raise InputError(reason, path=str(folder))
+    entries: list[CacheEntry] = []
+    for path in paths:
+        if seen is not None:
+            seen(path.name)
+        entries.append(read_entry(path))
+    more: defaultdict[Path, list[CacheProblem]] = defaultdict(list)
+    _compare_modules(entries, more)
+    _compare_caches(entries, more)
+    return CompileCache(
+        str(folder), tuple(replace(entry, problems=(*entry.problems, *more[entry.path])) for entry in entries)
+    )
+
+
+def _compare_modules(entries: Iterable[CacheEntry], more: dict[Path, list[CacheProblem]]) -> None:
+    """Find entries that look like the same step of a program and are different modules."""
+    alike: defaultdict[tuple[object, ...], list[CacheEntry]] = defaultdict(list)
+    for entry in entries:
+        if entry.outline is not None:
+            alike[entry.compiler, entry.flags_hash, entry.outline.name, entry.outline.interface].append(entry)
+    for same in alike.values():
+        first = same[0]
+        for entry in same[1:]:
+            if entry.name != first.name:
+                more[entry.path].append(CacheProblem("modules-differ", _difference(first, entry)))
+
+
+def _difference(first: CacheEntry, entry: CacheEntry) -> str:
+    """Say how two modules differ in communication; both have an outline."""
+    before = () if first.outline is None else first.outline.communication
+    after = () if entry.outline is None else entry.outline.communication
+    common = min(len(before), len(after))
+    place = next((number for number in range(common) if before[number] != after[number]), common)
+    if before == after:
+        how = "they communicate alike"
+    else:
+        here, there = (each[place] if place < len(each) else "nothing" for each in (after, before))
+        how = f"collective {place + 1} is {here} here and {there} there"
+    return (
+        f"name, arguments, result and flags are those of {first.name}, the module is another: {how}; ranks of one job "
+        "must not run both"
+    )
+
+
+def _compare_caches(entries: Sequence[CacheEntry], more: dict[Path, list[CacheProblem]]) -> None:
+    """Find entries that some of several caches lack: hosts or ranks that compiled something else."""
+    caches: defaultdict[Path, set[str]] = defaultdict(set)
+    for entry in entries:
+        caches[_cache_of(entry)].add(_key(entry))
+    for entry in entries:
+        lacking = [str(cache) for cache, keys in caches.items() if _key(entry) not in keys]
+        if lacking:
+            what = f"not in {', '.join(lacking)}: their ranks compiled something else, or nothing yet"
+            more[entry.path].append(CacheProblem("not-everywhere", what))
+
+
+def _cache_of(entry: CacheEntry) -> Path:
+    return entry.path.parent if entry.compiler is None else entry.path.parent.parent
+
+
+def _key(entry: CacheEntry) -> str:
+    return f"{entry.compiler}/{entry.name}"

@@ -1,0 +1,184 @@
+"""Two streams: which collective goes to which is told by its groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from commlens.hlo import Pass, Refusals, SetFrontendAttribute, finished
+from commlens.neuron.frontend_attributes import FSDP_TYPES, STREAM_ID, TP_TYPES
+from commlens.neuron.passes.exemplars import find_exemplar
+from commlens.neuron.passes.stream_survey import survey
+from commlens.neuron.places import listed, place_of
+from commlens.topology import CollectiveDeviceList, replica_groups_equal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from commlens.hlo import Json, Module, PassResult
+    from commlens.neuron.passes.exemplars import Exemplar
+    from commlens.neuron.passes.stream_survey import Survey, Traits
+    from commlens.topology import DeviceList
+
+_NOT_FOUND: Final = CollectiveDeviceList(None)
+"""What an exemplar is that nobody found: the empty list, which equals absent groups."""
+
+_STREAM_OF_TYPE: Final[Mapping[str, str]] = MappingProxyType(
+    {**dict.fromkeys(TP_TYPES, "0"), **dict.fromkeys(FSDP_TYPES, "1")}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NeuronCollectiveStreamIdInjector(Pass):
+    """Gives every collective the frontend attribute ``stream_id``: "0", or "1" where its groups are those of FSDP.
+
+    First two exemplars are looked for: a collective that ``collective_type`` marks as one of tensor parallelism (TP),
+    and one that it marks as one of fully sharded data parallelism (FSDP). In each computation the first in post-order
+    counts, and later computations overwrite. Then every collective gets "0" where its groups equal those of the TP
+    exemplar, else "1" where they equal those of the FSDP exemplar, else "0".
+
+    What may surprise, all of it documented:
+
+    - Only the class ``HloCollectiveInstruction`` is stamped: no collective-permute, send, recv or custom call. Of an
+      asynchronous start it is the wrapped operation; one that is written in short counts where its line stands.
+    - Collectives whose result holds integers only make no exemplar and are stamped all the same.
+    - A collective's own ``collective_type`` says nothing about its stream.
+    - The order of groups and of members counts, the spelling does not. A third geometry gets "0".
+    - An exemplar that was not found is the empty list, and equals absent groups: with a TP exemplar alone, a collective
+      without groups gets "1". A warning names it.
+    - Equal exemplars leave "0" for everybody.
+    - A ``stream_id`` that is there already is overwritten.
+    - ``changed`` says that an exemplar was found, not that anything differs: it is false for a module without marked
+      collectives, all of which get "0", and true on a second run. ``modified`` says what really differs.
+
+    Attributes:
+        name: ``"aws_neuron_collective_stream_id_injector"``, number 81 of the registry.
+
+    Source: ``xla::hilo::NeuronCollectiveStreamIdInjector`` of neuronx_cc 2.24.5133.
+    """
+
+    name: ClassVar[str] = "aws_neuron_collective_stream_id_injector"
+
+    def run(self, module: Module, *, keep_going: bool = False) -> PassResult:
+        """Stamp the collectives of a module.
+
+        Args:
+            module: the module, which stays as it is.
+            keep_going: whether to leave out what cannot be read, instead of refusing the module.
+
+        Returns:
+            The new module. ``stats``: both exemplars, how many were stamped and how many of them had the value already,
+            how many by stream and by groups, values that were overwritten, and what was not stamped and why.
+
+        Raises:
+            InputError: an instruction that may be a collective cannot be read, or the order of two exemplars.
+        """
+        refusals = Refusals(module, keep_going)
+        refusals.check_structure()
+        seen = survey(module, refusals)
+        streams = _Streams(find_exemplar(seen, TP_TYPES), find_exemplar(seen, FSDP_TYPES))
+        stamps = {traits: streams.stamp(traits) for traits in {each.traits for each in seen}}
+        edits = [
+            SetFrontendAttribute(each.instruction, STREAM_ID, stamps[each.traits].value)
+            for each in seen
+            if each.traits.stream_id != stamps[each.traits].value
+        ]
+        return finished(
+            self.name,
+            refusals,
+            edits,
+            changed=streams.tp is not None or streams.fsdp is not None,
+            stats=_stats(seen, streams, stamps),
+            warnings=_warnings(seen, streams, stamps),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """A stream id, and whose groups decided about it.
+
+    Attributes:
+        value: ``"0"`` or ``"1"``.
+        equals: the exemplar whose groups are the collective's, ``"TP"`` or ``"FSDP"``; None for neither.
+        by_absence: whether that exemplar was never found.
+    """
+
+    value: str
+    equals: str | None = None
+    by_absence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """The two exemplars, None where there is none."""
+
+    tp: Exemplar | None
+    fsdp: Exemplar | None
+
+    def stamp(self, traits: Traits) -> _Stamp:
+        if replica_groups_equal(traits.groups, _groups(self.tp)):
+            return _Stamp("0", "TP", self.tp is None)
+        if replica_groups_equal(traits.groups, _groups(self.fsdp)):
+            return _Stamp("1", "FSDP", self.fsdp is None)
+        return _Stamp("0")
+
+
+def _groups(exemplar: Exemplar | None) -> DeviceList:
+    return _NOT_FOUND if exemplar is None else exemplar.groups
+
+
+def _stats(seen: Survey, streams: _Streams, stamps: Mapping[Traits, _Stamp]) -> dict[str, Json]:
+    counts = Counter(each.traits for each in seen)
+    by_stream, by_groups = Counter[str](), Counter[tuple[str, _Stamp]]()
+    for traits, count in counts.items():
+        by_stream[stamps[traits].value] += count
+        by_groups[str(traits.groups), stamps[traits]] += count
+    return {
+        "tp_exemplar": None if streams.tp is None else streams.tp.as_json(),
+        "fsdp_exemplar": None if streams.fsdp is None else streams.fsdp.as_json(),
+        "stamped": counts.total(),
+        "as_before": sum(count for traits, count in counts.items() if traits.stream_id == stamps[traits].value),
+        "streams": {"0": by_stream["0"], "1": by_stream["1"]},
+        "by_groups": [
+            {"groups": groups, "stream_id": stamp.value, "equals": stamp.equals, "count": count}
+            for (groups, stamp), count in by_groups.items()
+        ],
+        "overwritten": [
+            {**place_of(each.item), "old": each.traits.stream_id, "new": stamps[each.traits].value}
+            for each in seen
+            if each.traits.stream_id not in (None, stamps[each.traits].value)
+        ],
+        "untouched": seen.untouched_as_json(),
+    }
+
+
+def _warnings(seen: Survey, streams: _Streams, stamps: Mapping[Traits, _Stamp]) -> Iterator[str]:
+    stamped = list(seen)
+    tp, fsdp = streams.tp, streams.fsdp
+    if stamped and tp is None and fsdp is None:
+        yield (
+            f'no collective is marked as one of TP or FSDP by collective_type: all {len(stamped)} get stream_id "0",'
+            " and `changed` is false all the same, as documented"
+        )
+    if tp is not None and fsdp is not None and replica_groups_equal(tp.groups, fsdp.groups):
+        yield (
+            f"the exemplars of TP, {listed([tp.item])}, and of FSDP, {listed([fsdp.item])}, have the same groups"
+            f' {tp.groups}: every collective gets stream_id "0"'
+        )
+    for absent in (_Stamp("0", "TP", by_absence=True), _Stamp("1", "FSDP", by_absence=True)):
+        found = [each.item for each in stamped if stamps[each.traits] == absent]
+        if found:
+            yield (
+                f"no replica groups are stated by {listed(found)}: they equal the empty groups of the {absent.equals}"
+                f' exemplar, which was not found, and so get stream_id "{absent.value}"'
+            )
+    found = [each.item for each in stamped if stamps[each.traits].value != _expected(each.traits, stamps)]
+    if found:
+        yield f"by their groups, not as their own collective_type says, the stream was chosen for {listed(found)}"
+
+
+def _expected(traits: Traits, stamps: Mapping[Traits, _Stamp]) -> str:
+    """Return the stream that a collective's own type would suggest; the one it has where its type says nothing."""
+    return _STREAM_OF_TYPE.get(traits.collective_type or "", stamps[traits].value)

@@ -1,0 +1,231 @@
+"""From the collectives of a module to the sets of them that become one, and an account of those that do not."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from commlens.hlo import EditError, UnreadableError
+from commlens.neuron.combiner_engine import Candidate, CycleError, find_sets
+from commlens.neuron.combiner_keys import Excluded
+from commlens.neuron.passes.combined_sets import combined_set
+from commlens.neuron.places import name_of
+from commlens.neuron.sharding_domains import DOMAIN, NO_DOMAIN, domain_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from commlens.hlo import Computation, Graph, Instruction, Json, Refusals, Site
+    from commlens.neuron.combiner_engine import Limits
+    from commlens.neuron.combiner_keys import KeyReader, Reducer, StatedKey
+    from commlens.neuron.passes.combined_sets import CombinedSet
+    from commlens.neuron.passes.combiner_survey import Collectives
+
+_FUSED: Final = "it stands in a fusion"
+_LOOPED: Final = "it stands in the body of a while loop"
+_TOO_LARGE: Final = "its result alone is larger than threshold_bytes"
+_CONTROLLED: Final = "it has control dependencies"
+_NOT_UNDERSTOOD: Final = "it, or what it depends on, cannot be understood: see left_alone"
+
+
+@dataclass(slots=True)
+class Work:
+    """The work on one module.
+
+    Attributes:
+        found: the collectives.
+        keys: reads their keys.
+        limits: how large a set may become.
+        refusals: takes what cannot be understood.
+        excluded: what can be in no set, by reason.
+    """
+
+    found: Collectives
+    keys: KeyReader
+    limits: Limits
+    refusals: Refusals
+    excluded: dict[str, list[Site | Instruction]] = field(default_factory=dict[str, "list[Site | Instruction]"])
+    _with_domains: set[str] | None = None
+
+    def combined(self, *, skip_while_bodies: bool) -> Iterator[CombinedSet]:
+        """Yield the sets, computation by computation."""
+        names = self.found.module.fresh_names(self.keys.rules.opcode)
+        closed = self._closed(skip_while_bodies=skip_while_bodies)
+        for computation, sites in self.found.sites:
+            if computation.name in closed:
+                self._exclude(closed[computation.name], sites)
+                continue
+            for members in self._sets(computation, sites):
+                try:
+                    yield combined_set(next(names), members)
+                except UnreadableError as error:
+                    self._refuse(members[0].instruction, str(error), members)
+
+    def makeable(self, sets: Iterable[CombinedSet]) -> list[CombinedSet]:
+        """Return the sets whose edits can be made; refuse the others.
+
+        A set needs no other one: what can be combined after others were can be combined without them.
+        """
+        kept: list[CombinedSet] = []
+        for each in sets:
+            try:
+                self.found.module.edited([each.edit])
+                kept.append(each)
+            except (EditError, UnreadableError) as error:
+                self._refuse(each.edit.members[0], str(error), each.edit.members)
+        return kept
+
+    def account(self, sets: Sequence[CombinedSet]) -> dict[str, Json]:
+        """Return what was excluded and why, and how many collectives there were; who is alone found no partner.
+
+        Why something could not have been combined is only looked at where there are others that it may have joined.
+        """
+        candidates = sum(len(sites) for _, sites in self.found.sites)
+        combined = sum(len(each.edit.members) for each in sets)
+        excluded = sum(map(len, self.excluded.values()))
+        return {
+            "excluded": [
+                {"why": why, "count": len(sites), "instructions": [name_of(site) for site in sites]}
+                for why, sites in self.excluded.items()
+            ],
+            "counts": {
+                "candidates": candidates,
+                "sets": len(sets),
+                "combined": combined,
+                "excluded": excluded,
+                "alone": candidates - combined - excluded,
+            },
+        }
+
+    def _exclude(self, why: str, collectives: Iterable[Site | Instruction]) -> None:
+        self.excluded.setdefault(why, []).extend(collectives)
+
+    def _refuse(self, instruction: Instruction, why: str, collectives: Iterable[Site | Instruction]) -> None:
+        """Refuse an instruction; where it may be left alone, so are these collectives."""
+        self.refusals.refuse(instruction, why)
+        self._exclude(_NOT_UNDERSTOOD, collectives)
+
+    def _closed(self, *, skip_while_bodies: bool) -> dict[str, str]:
+        """Return the names of computations in which nothing is combined, with the reason."""
+        reasons = {"fusion": _FUSED, "body": _LOOPED} if skip_while_bodies else {"fusion": _FUSED}
+        calls = self.found.module.callers({computation.name for computation, _ in self.found.sites})
+        return {call.callee: reasons[call.role] for call in calls if call.role in reasons}
+
+    def _sets(self, computation: Computation, sites: Sequence[Site]) -> list[list[Site]]:
+        """Return the sets of one computation; its edges are only looked at where two collectives may share a key."""
+        stated = self._sharing(sites)
+        edges = self._edges(computation, stated) if stated else None
+        if edges is None:
+            return []
+        wanted = {site.instruction: site for site in stated}
+        positions = _positions(computation.instructions, wanted)
+        candidates = [
+            Candidate(at, (stated[site], key), _num_bytes(site))
+            for at, site in positions.items()
+            if (key := self._key(site, edges, at)) is not None
+        ]
+        try:
+            found = find_sets(edges.graph, candidates, self.limits)
+        except CycleError as error:
+            members = [positions[each.position] for each in candidates]
+            self._refuse(computation.instructions[error.position], str(error), members)
+            return []
+        return [[positions[at] for at in each] for each in found]
+
+    def _sharing(self, sites: Iterable[Site]) -> dict[Site, StatedKey]:
+        """Return the collectives that say the same of themselves as another one does."""
+        stated: dict[Site, StatedKey] = {}
+        for site in sites:
+            key = self.keys.stated(site.signature)
+            if isinstance(key, Excluded):
+                self._exclude(key.why, [site])
+            elif _num_bytes(site) > self.limits.num_bytes:
+                self._exclude(_TOO_LARGE, [site])
+            else:
+                stated[site] = key
+        sharing = Counter(stated.values())
+        return {site: key for site, key in stated.items() if sharing[key] > 1}
+
+    def _edges(self, computation: Computation, stated: Mapping[Site, StatedKey]) -> _Edges | None:
+        """Return what is known of a computation beyond its collectives; None where it cannot be understood."""
+        if self._with_domains is None:
+            self._with_domains = {each.computation.name for each in self.found.module.instructions_of({DOMAIN})}
+        try:
+            graph = computation.graph()
+            if graph.broken:
+                instruction = computation.instructions[min(graph.broken)]
+                self._refuse(instruction, _what_is_undefined(instruction), stated)
+                return None
+            parted = computation.name in self._with_domains
+            domains = domain_ids(computation.instructions, graph) if parted else None
+        except UnreadableError as error:
+            why = f"the computation it stands in cannot be taken apart: {error}"
+            self._refuse(next(iter(stated)).instruction, why, stated)
+            return None
+        return _Edges(graph, domains, frozenset(chain.from_iterable(graph.control_predecessors.values())))
+
+    def _key(self, site: Site, edges: _Edges, position: int) -> tuple[Reducer | None, int] | None:
+        """Return what of a key a collective does not say itself; None where it can be in no set."""
+        operands = len(edges.graph.operands[position])
+        if operands != 1:
+            self._exclude(f"it has {operands} operands", [site])
+            return None
+        if self.keys.rules.reduces and edges.is_controlled(position):
+            self._exclude(_CONTROLLED, [site])
+            return None
+        try:
+            reducer = self.keys.reducer(site.instruction, site.signature)
+        except UnreadableError as error:
+            self._refuse(site.instruction, str(error), [site])
+            return None
+        if isinstance(reducer, Excluded):
+            self._exclude(reducer.why, [site])
+            return None
+        return reducer, NO_DOMAIN if edges.domains is None else edges.domains[position]
+
+
+class _Edges(NamedTuple):
+    """What holds a computation together.
+
+    Attributes:
+        graph: its edges.
+        domains: by position the sharding domain; None where nothing parts it.
+        control_sources: positions of what others wait for without using it.
+    """
+
+    graph: Graph
+    domains: Sequence[int] | None
+    control_sources: frozenset[int]
+
+    def is_controlled(self, position: int) -> bool:
+        """Whether an instruction has control predecessors or successors."""
+        return position in self.control_sources or bool(self.graph.control_predecessors.get(position))
+
+
+def _positions(instructions: Sequence[Instruction], wanted: Mapping[Instruction, Site]) -> dict[int, Site]:
+    """Return the collectives by position in the list, in list order."""
+    found: dict[int, Site] = {}
+    for instruction, site in wanted.items():
+        at = bisect_left(instructions, instruction.list_key, key=_list_key)
+        if at == len(instructions) or instructions[at] != instruction:  # an operand that is written inside its user
+            return {at: wanted[each] for at, each in enumerate(instructions) if each in wanted}
+        found[at] = site
+    return dict(sorted(found.items()))
+
+
+def _list_key(instruction: Instruction) -> int:
+    return instruction.list_key
+
+
+def _num_bytes(site: Site) -> int:
+    return sum(shape.num_bytes or 0 for shape in site.signature.result_shapes)
+
+
+def _what_is_undefined(instruction: Instruction) -> str:
+    names = (*instruction.operand_names, *instruction.control_predecessors)
+    missing = [name for name in names if instruction.computation.instruction(name) is None]
+    found = f", found {' and '.join(missing)} undefined" if missing else ""
+    return f"expected all that it needs to be defined in the computation{found}"

@@ -1,0 +1,102 @@
+"""One channel id per collective."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from commlens.hlo import Pass, Refusals, SetChannelId, finished
+from commlens.neuron.channel_ids import carriers, id_above, transfer_dones
+from commlens.neuron.passes.channel_hazards import channels_of, hazards, repeat_hazard
+from commlens.neuron.passes.renumbering import renumber, renumber_safely, repeats
+from commlens.neuron.predicates import ENFORCED_OPCODES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from commlens.hlo import Json, Module, PassResult
+    from commlens.neuron.passes.renumbering import Renumbering
+
+_LARGEST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class NeuronUniqueChannelIdEnforcer(Pass):
+    """Gives a fresh channel id to every collective whose id another one had first.
+
+    It walks computations in file order and instructions in list order. Fresh ids start above the largest id of the
+    module, are taken one by one, and never return; ids are neither lowered nor closed up.
+
+    What may surprise, all of it documented:
+
+    - It looks at seven opcodes only (:func:`~commlens.neuron.is_collective`): not at the starts and done forms with an
+      opcode of their own, collective-broadcast or ragged-all-to-all. So ids are unique among what it looks at.
+    - "No id" is one value among the others: the second collective without an id gets one. That changes what the ids in
+      its groups mean (see :func:`~commlens.hlo.group_mode`). In a text 0 and negative ids are values as well.
+    - A send and its recv share an id on purpose. The second of them is renumbered, and its done form keeps the old id.
+    - Branches of a conditional may share an id in XLA. They no longer do.
+    - A module without computations is unchanged.
+
+    ``warnings`` name every instruction that one of these concerns. That is where documented behaviour and upstream XLA
+    part; what the Neuron runtime makes of a shared or changed id is not known.
+
+    Attributes:
+        name: ``"neuron_unique_channel_id_enforcer"``, number 82 of the registry.
+        safe: whether to keep together what works by sharing an id, which is not documented behaviour: sends, recvs and
+            their done forms of one id move together, a start and its done too, and what has no id is left alone.
+
+    Source: ``xla::hilo::NeuronUniqueChannelIdEnforcer`` of neuronx_cc 2.24.5133.
+    """
+
+    name: ClassVar[str] = "neuron_unique_channel_id_enforcer"
+    safe: bool = False
+
+    def run(self, module: Module, *, keep_going: bool = False) -> PassResult:
+        """Make channel ids unique.
+
+        Args:
+            module: the module, which stays as it is.
+            keep_going: whether to leave alone what cannot be read, instead of refusing the module.
+
+        Returns:
+            The new module. ``stats``: the first fresh id, every renumbered instruction with its old and new id, how
+            many were looked at, how many were not by opcode, and ids that several instructions still share.
+
+        Raises:
+            InputError: an instruction that may have a channel id cannot be read, or there are no ids left.
+        """
+        refusals = Refusals(module, keep_going)
+        refusals.check_structure()
+        found = carriers(module, refusals.refuse)
+        dones = list(transfer_dones(module, refusals.refuse))
+        next_id = id_above((*found, *dones))
+        changes = renumber_safely(found, dones, next_id) if self.safe else renumber(found, next_id)
+        changes = _within_range(changes, refusals)
+        repeated = repeats(module, changes, refusals.refuse)
+        if self.safe:
+            changes, repeated = [*changes, *repeated], []
+        channels = channels_of(module, found, dones, changes)
+        looked_at = Counter(each.opcode for each in found)
+        stats: dict[str, Json] = {
+            "next_channel_id": next_id,
+            "renumbered": [each.as_json() for each in changes],
+            "looked_at": sum(count for opcode, count in looked_at.items() if opcode in ENFORCED_OPCODES),
+            "not_looked_at": {op: count for op, count in sorted(looked_at.items()) if op not in ENFORCED_OPCODES},
+            "still_shared": channels.shared_as_json(),
+        }
+        edits = [SetChannelId(each.instruction, each.channel_id) for each in changes]
+        warnings = (*hazards(channels), *repeat_hazard(repeated))
+        return finished(self.name, refusals, edits, changed=bool(changes), stats=stats, warnings=warnings)
+
+
+def _within_range(changes: Sequence[Renumbering], refusals: Refusals) -> list[Renumbering]:
+    """Refuse ids that do not fit 64 bits."""
+    kept: list[Renumbering] = []
+    for each in changes:
+        if each.channel_id <= _LARGEST:
+            kept.append(each)
+        else:
+            why = f"expected a free channel id for it, found none: fresh ids go up, and {_LARGEST} is the largest"
+            refusals.refuse(each.instruction, why)
+    return kept
