@@ -249,6 +249,28 @@ def test_broken_collectives_are_said(line: str) -> None:
     assert len(found.unread) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("  %y = f32[32]{0} all-gather(%a), dimensions={0},\n  %x = f32[32]{0} all-reduce(%a), to_apply=plus", 24),
+        ("  %y = (f32[32]{0}) tuple(%a), x= f32[32]{0} all-reduce(%a), to_apply=plus", 23),
+        ("  %y = f32[32]{0} negate(%a)\n}\n\n  } f32[32]{0} all-reduce(%a), to_apply=plus\n", 26),
+    ],
+    ids=["a comma too much", "a line break too few", "between computations"],
+)
+def test_calls_that_no_instruction_owns_are_said(text: str, line: int) -> None:
+    """A collective that a damaged text hides in another item is an unread item of its own, with its place."""
+    found = read(text)
+    assert [(each.where, each.opcode) for each in found.unread if each.name is None] == [(str(line), "all-reduce")]
+
+
+def test_a_call_that_cannot_be_read_leaves_counts_unknown() -> None:
+    """Where an instruction names a computation and cannot be read, how often that runs is unknown, and it is said."""
+    found = read("  %y = f32[32]{0} call(%a), to_apply=%fused.1, to_apply=%fused.1 all-reduce(%a)")
+    assert trips(found)["ar.2"] is None
+    assert "the attribute to_apply is given twice" in [item.why for item in found.unread]
+
+
 @pytest.mark.parametrize("prefix", ["\ufeff", "I0101 12:00:00.1 77 dump.cc:3] "])
 def test_headers_behind_marks_are_headers(prefix: str) -> None:
     """A byte order mark or the prefix of a log line does not hide the counts."""

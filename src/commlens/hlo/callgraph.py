@@ -49,6 +49,11 @@ class CallGraph:
         """Return the call sites of a computation that count."""
         return self._calls.get(name, [])
 
+    def unreadable_callers(self) -> list[Instruction]:
+        """Return the instructions that call one of the computations and cannot be read, so that counts are unknown."""
+        calls = (call for found in self._calls.values() for call in found)
+        return list(dict.fromkeys(call.caller for call in calls if call.role == "unreadable"))
+
     def executions(self, name: str) -> int | None:
         """Return how often a computation runs.
 
@@ -114,6 +119,8 @@ class CallGraph:
 
 def _factor(role: str, caller: Instruction) -> int | None:
     """Return how often one execution of a call site runs the computation it calls."""
+    if role == "unreadable":
+        return None
     if role not in ("body", "condition"):
         return 1
     trips = trip_count(caller)

@@ -16,7 +16,7 @@ from commlens.hlo.model import Unread, UnreadableError
 from commlens.hlo.signature import InstructionSite, Site
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from commlens.hlo.model import Call, Computation, Instruction, Module
     from commlens.hlo.signature import Signature
@@ -112,7 +112,8 @@ class _Finder:
             for site in items
             if isinstance(site, Site)
         )
-        return Discovery(sites, (*self._unread, *self._module.structure_faults), graph)
+        unread = (*self._unread, *_unread_callers(graph), *self._module.structure_faults)
+        return Discovery(sites, unread, graph)
 
     def _only_site(self, name: str) -> Site | None:
         """Return the one thing that communicates in a computation, None where there is none or more."""
@@ -121,6 +122,8 @@ class _Finder:
 
     def _is_own_row(self, call: Call) -> bool:
         """Whether a call site has a row of its own, so that what it runs is not counted at its own line."""
+        if call.role == "unreadable":
+            return False
         return (call.caller.computation.name, call.caller.name, call.callee) in self._own_rows
 
     def _own(self, caller: Instruction, callee: str) -> None:
@@ -251,6 +254,15 @@ def unread_item(instruction: Instruction, why: str) -> Unread:
     where = f"computation {instruction.computation.name}" if line is None else str(line)
     name, opcode = (_known(instruction, "name"), _known(instruction, "opcode"))
     return Unread(where, instruction.excerpt, why, name, opcode)
+
+
+def _unread_callers(graph: CallGraph) -> Iterator[Unread]:
+    """Describe the instructions that call a computation in which something communicates and cannot be read."""
+    for caller in graph.unreadable_callers():
+        try:
+            _ = caller.called
+        except UnreadableError as error:
+            yield unread_item(caller, str(error))
 
 
 def _known(instruction: Instruction, attribute: str) -> str | None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 Format = Literal["text", "proto"]
 
-Role = Literal["body", "condition", "branch", "call", "fusion", "async", "custom-call", "apply"]
-"""What a called computation is to its caller."""
+Role = Literal["body", "condition", "branch", "call", "fusion", "async", "custom-call", "apply", "unreadable"]
+"""What a called computation is to its caller; the last where the caller names it but cannot be read."""
 
 
 class UnreadableError(CommlensError):

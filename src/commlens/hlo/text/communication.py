@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from commlens.hlo.signature import Site
 from commlens.hlo.text.careful import find_instructions
+from commlens.hlo.text.hidden import hidden_calls
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.printed_lines import INDENT
 from commlens.hlo.text.sites import IrregularLineError, LineReader, Other, is_caller, must_be_looked_into
@@ -15,7 +16,7 @@ from commlens.hlo.text.values import LOOKED_AT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commlens.hlo.model import Instruction
+    from commlens.hlo.model import Instruction, Unread
     from commlens.hlo.text.computation import TextComputation
     from commlens.hlo.text.layout import Layout
 
@@ -27,11 +28,13 @@ class Communication(NamedTuple):
         layout: the layout, now that it is known which computations only seemed printed.
         found: what may communicate, by computation, in file order.
         callers: the instructions that run other computations, fusions left out.
+        hidden: calls of collectives that belong to no instruction.
     """
 
     layout: Layout
     found: list[tuple[TextComputation, list[Site | Instruction]]]
     callers: list[TextInstruction]
+    hidden: list[Unread]
 
 
 def read_communication(layout: Layout) -> Communication:
@@ -50,7 +53,31 @@ def read_communication(layout: Layout) -> Communication:
                 kept.append(read.instruction)
         if kept:
             found[number] = kept
-    return Communication(layout, [(layout.computation(number), found[number]) for number in sorted(found)], callers)
+    by_computation = [(layout.computation(number), found[number]) for number in sorted(found)]
+    return Communication(layout, by_computation, callers, list(_hidden(layout)))
+
+
+def _hidden(layout: Layout) -> Iterator[Unread]:
+    """Find calls that are no instruction's opcode, where a text is not laid out as compilers print it."""
+    irregular = [layout.computation(number) for number in layout.irregular]
+    for computation in irregular:
+        yield from hidden_calls(computation, computation.body, computation.end, computation.instructions)
+    if irregular or not _all_inside(layout):
+        start, behind = layout.span.part(len(layout.text))
+        for computation in layout.computations:
+            yield from hidden_calls(computation, start, computation.body, ())
+            start = computation.end
+        yield from hidden_calls(layout.computations[-1], start, behind, ())
+
+
+def _all_inside(layout: Layout) -> bool:
+    """Whether every call that was seen at a glance stands in a computation."""
+    index = layout.span.index
+    for number, which in layout.by_computation(index.hits):
+        hits = index.hits[which]
+        if int(hits[0]) < int(index.bodies[number]) or int(hits[-1]) >= int(index.ends[number]):
+            return False
+    return True
 
 
 def _read_lines(layout: Layout, reader: LineReader) -> Iterator[tuple[int, list[Site | Other]]]:
@@ -76,6 +103,8 @@ def _read_printed(layout: Layout, reader: LineReader, number: int, hits: slice) 
         if line_start != last_line:
             last_line = line_start
             found.append(reader.read(computation, paren, line_start + INDENT, end, line))
+        elif computation.text.count(b'"', line_start, paren) % 2 == 0:
+            raise IrregularLineError  # one more call on the line, and not in a string
     return found
 
 

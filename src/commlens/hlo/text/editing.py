@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.edits import BecomeCustomCall, Combine, EditError, SetChannelId, SetFrontendAttribute
 from commlens.hlo.model import UnreadableError
-from commlens.hlo.opcodes import base_opcode
+from commlens.hlo.opcodes import FLAG_CARRIERS, base_opcode
 from commlens.hlo.text.arranging import Step, Whole, arranged
 from commlens.hlo.text.attribute_edits import AttributeChange, attribute_splices
 from commlens.hlo.text.instruction import TextInstruction
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from commlens.hlo.text.module import TextModule
 
 _WORD: Final = re.compile(NAME.decode(), re.ASCII)
+_VARIADIC: Final = frozenset((opcode, "") for opcode in FLAG_CARRIERS)
+"""Collectives of which several are one with several operands; an all-to-all with several operands is something else."""
 _INDEX_COMMENT: Final = b"/*index="
 
 
@@ -84,7 +86,6 @@ class _Wanted:
             case Combine():
                 for member in edit.members:
                     self._rewrite(member, edit)
-                _check_combination(edit, [self.own(member) for member in edit.members])
                 if edit.name in self.combinations:
                     msg = f"expected a name of its own for each new instruction, found {edit.name} twice"
                     raise EditError(msg)
@@ -113,20 +114,25 @@ class _Wanted:
             raise EditError(msg)
 
 
-def _check_combination(edit: Combine, members: list[TextInstruction]) -> None:
+def _check_combination(edit: Combine, members: list[Whole]) -> None:
     """Refuse what is no combination of several like collectives under a new name."""
     if not _WORD.fullmatch(edit.name):
         msg = f"expected a word as the name of a new instruction, found {edit.name!r}"
         raise EditError(msg)
-    kinds = {(base_opcode(member.opcode), member.computation.number) for member in members}
+    kinds = {(base_opcode(member.line.opcode), member.instruction.computation.number) for member in members}
     if len(members) < 2 or len(kinds) > 1:
-        found = ", ".join(member.name for member in members) or "none"
+        found = ", ".join(member.line.name for member in members) or "none"
         msg = f"expected instructions of one opcode and one computation to make {edit.name} of, found {found}"
         raise EditError(msg)
     for member in members:
-        number = len(member.operand_names)
+        if base_opcode(member.line.opcode) not in _VARIADIC:
+            msg = (
+                f"expected all-gathers, all-reduces or reduce-scatters to make {edit.name} of, found {member.line.name}"
+            )
+            raise EditError(msg)
+        number = len(member.line.operand_names())
         if number != 1:
-            msg = f"expected {member.name}, of which {edit.name} is made, to have one operand, found {number}"
+            msg = f"expected {member.line.name}, of which {edit.name} is made, to have one operand, found {number}"
             raise EditError(msg)
 
 
@@ -182,6 +188,7 @@ def _with_combinations(wanted: _Wanted, others: list[Splice]) -> list[Splice]:
     steps: dict[TextComputation, list[Step]] = {}
     for edit in wanted.combinations.values():  # all of them first: one may show that a computation is not as printed
         members = [_whole(module, wanted.own(member)) for member in edit.members]
+        _check_combination(edit, members)
         steps.setdefault(members[0].instruction.computation, []).append(Step(edit, members))
     fresh = {opcode: module.fresh_names(opcode) for opcode in ("transpose", "get-tuple-element")}
     indexed = module.text.find(_INDEX_COMMENT, *module.part) >= 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from commlens.hlo.model import Call, Module, Unread
+from commlens.hlo.model import Call, Module, Unread, UnreadableError
 from commlens.hlo.text.communication import Communication, printed_fusions, read_communication
 from commlens.hlo.text.editing import splices_of
 from commlens.hlo.text.finding import instructions_with
@@ -115,6 +115,11 @@ class TextModule(Module):
         return f"module_{entry.name}" if entry is not None and entry.name else "module"
 
     @property
+    def is_scheduled(self) -> bool:
+        """Whether the header says that instructions stand in the order in which they run."""
+        return self._header.attributes.get("is_scheduled") == b"true"
+
+    @property
     def frontend_attributes(self) -> Mapping[str, str]:
         """The module's own frontend attributes."""
         return self._frontend_attributes
@@ -184,16 +189,13 @@ class TextModule(Module):
 
     @property
     def structure_faults(self) -> tuple[Unread, ...]:
-        """Computations that are not closed, because the text was cut or a brace is missing."""
+        """Computations that are not closed, and calls that belong to no instruction: damage, or a text that was cut."""
         return self._structure_faults
 
     @cached_property
     def _structure_faults(self) -> tuple[Unread, ...]:
-        return tuple(
-            self._unclosed(self._layout.computation(number))
-            for number in sorted(self._index.unclosed)
-            if number in self._span.numbers
-        )
+        unclosed = sorted(self._index.unclosed & set(self._span.numbers))
+        return (*(self._unclosed(self._layout.computation(each)) for each in unclosed), *self._communication.hidden)
 
     def _unclosed(self, computation: TextComputation) -> Unread:
         text = as_text(self.text[computation.start : computation.start + 80].strip().split(b"\n")[0])
@@ -250,12 +252,14 @@ class TextModule(Module):
         """Return every call of the named computations, in file order."""
         by_callee = self._callers_by_callee if names else {}
         found = {caller.start: caller for name in names for caller in by_callee.get(name.encode(), ())}
-        return [
-            Call(found[start], role, callee)
-            for start in sorted(found)
-            for role, callee in found[start].called
-            if callee in names
-        ]
+        calls: list[Call] = []
+        for start in sorted(found):
+            try:
+                calls += [Call(found[start], role, callee) for role, callee in found[start].called if callee in names]
+            except UnreadableError:
+                seem = (name for name in names if found[start] in by_callee.get(name.encode(), ()))
+                calls += [Call(found[start], "unreadable", name) for name in seem]
+        return calls
 
     @cached_property
     def _callers_by_callee(self) -> dict[bytes, list[TextInstruction]]:

@@ -135,10 +135,12 @@ def metadata_spans(value: bytes) -> dict[str, tuple[int, int]]:
     spans: dict[str, tuple[int, int]] = {}
     position = 1
     while (field := _FIELD.search(value, position)) is not None:
-        opened = field.end() if value[field.end() : field.end() + 1] == b"{" else None
-        closed = None if opened is None else closing(value, opened)
-        match = None if closed is not None else _FIELD_VALUE.match(value, field.end())
-        position = closed + 1 if closed is not None else field.end() if match is None else match.end()
+        position = field.end()
+        if value[position : position + 1] == b"{":
+            closed = closing(value, position)
+            position = len(value) if closed is None else closed + 1
+        elif (match := _FIELD_VALUE.match(value, position)) is not None:
+            position = match.end()
         spans.setdefault(as_text(field["key"]), (field.start(), position))
     return spans
 
