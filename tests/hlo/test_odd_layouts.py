@@ -253,7 +253,7 @@ def test_broken_collectives_are_said(line: str) -> None:
     ("text", "line"),
     [
         ("  %y = f32[32]{0} all-gather(%a), dimensions={0},\n  %x = f32[32]{0} all-reduce(%a), to_apply=plus", 24),
-        ("  %y = (f32[32]{0}) tuple(%a), x= f32[32]{0} all-reduce(%a), to_apply=plus", 23),
+        ("  %y = (f32[32]{0}) tuple(%a), f32[32]{0} all-reduce(%a), to_apply=plus", 23),
         ("  %y = f32[32]{0} negate(%a)\n}\n\n  } f32[32]{0} all-reduce(%a), to_apply=plus\n", 26),
     ],
     ids=["a comma too much", "a line break too few", "between computations"],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commlens.hlo import Combine, EditError, SetChannelId, SetFrontendAttribute, load
+from commlens.hlo import Combine, load
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.wire import BYTES
 from proto_forms import FORMS, by_number, edited, encoded, in_form, parsed
@@ -17,11 +17,8 @@ from proto_modules import (
     all_reduce,
     attributes,
     device_list,
-    entry,
     instruction,
     module,
-    module_of,
-    reducer,
     shape,
     tagged,
     tuple_shape,
@@ -30,8 +27,7 @@ from proto_modules import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from commlens import Instruction, Module
-    from commlens.hlo import Edit
+    from commlens import Module
 
 
 def gather(number: int, operand: int, dimension: int, *sizes: int) -> schema.HloInstructionProto:
@@ -284,6 +280,43 @@ def test_order_of_the_file_and_of_the_schedule(
         ids = [each.id for each in again.computations[1].instructions][1:]
     assert "".join(names[each] for each in ids) == expected
     assert names[FAR + min(numbers["x"], numbers["y"])] == "N"
+
+
+def test_names_of_transposes_are_taken_by_nobody() -> None:
+    """Not by an instruction of the module, nor by another new one."""
+    x, y = gather(2, 1, 0, 8, 8), gather(3, 1, 1, 8, 8)
+    message = module(x, y)
+    message.computations[1].instructions[0].shape.CopyFrom(shape(4, 8))
+    message.computations[0].instructions[0].name = b"transpose.2"
+    loaded = load(message.SerializeToString())
+    made = edited(loaded, combine(loaded, ["x2", "x3"], "transpose.3", dimension=0))
+    assert made.instruction("transpose.3").operand_names == ("x1", "transpose.4")
+
+
+def test_configurations_are_compared_by_what_they_say() -> None:
+    """A payload of the module says what stands there, not its number; the field itself is kept."""
+    x, y, z = all_reduce(2), all_reduce(3), all_reduce(4)
+    x.backend_config_payload.id, y.backend_config_payload.id, z.backend_config = 0, 1, b"{}"
+    message = module(x, y, z)
+    message.payloads.extend([b"{}", b"{}"])
+    loaded = load(message.SerializeToString())
+    assert [loaded.instruction(name).other_attributes() for name in ("x2", "x3", "x4")] == [
+        {"backend_config": b"{}"}
+    ] * 3
+    again = combined(message, ["x2", "x3"]).computations[1].instructions[1]
+    assert again.backend_config_payload == x.backend_config_payload
+
+
+def test_control_predecessors_hold_the_order() -> None:
+    """The new instruction waits for all that a member waits for; what waits for a member still does."""
+    x, y = all_reduce(2), all_reduce(5)
+    waits, late = instruction("negate", 3, [1]), instruction("negate", 4, [1])
+    waits.control_predecessor_ids.append(FAR + 2)
+    y.control_predecessor_ids.append(FAR + 4)
+    message = module(x, waits, late, y)
+    again = combined(message, ["x2", "x5"]).computations[1].instructions
+    assert [each.name for each in again] == [b"x1", b"x4", b"c.1", b"x2", b"x3", b"x5"]
+    assert [list(each.control_predecessor_ids) for each in again] == [[], [], [FAR + 4], [], [FAR + 14], []]
 
 
 def _depth_of(needs: dict[str, str]) -> Callable[[str], int]:

@@ -19,9 +19,7 @@ ENTRY = "ENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n"
 
 def reducer(root: str, element_type: str, backend: str, parameters: tuple[int, int] = (0, 1)) -> Computation:
     """Return a computation of two parameters ``a`` and ``b`` with the given root."""
-    lines = [
-        f"  {name} = {element_type}[] parameter({number})" for name, number in zip("ab", parameters, strict=True)
-    ]
+    lines = [f"  {name} = {element_type}[] parameter({number})" for name, number in zip("ab", parameters, strict=True)]
     text = "\n".join(["r {", *lines, f"  ROOT c = {element_type}[] {root}", "}", ENTRY])
     return load_as(text, backend).computations[0]
 

@@ -364,6 +364,8 @@ def test_combinations_that_are_refused() -> None:
         + "  g = f32[32]{0} all-gather(a), dimensions={0}, sharding={devices=[4]<=[4]}\n"
         + "  h = f32[4,8]{1,0} all-gather(b), dimensions={1}, sharding={devices=[4,1]<=[4]}\n"
         + "  i = f32[16,2]{1,0} all-gather(b), dimensions={0}\n"
+        + "  j = f32[8]{0} all-reduce-start(a), to_apply=add\n  k = f32[8]{0} all-reduce-start(z), to_apply=add\n"
+        + "  l = f32[8]{0} all-to-all(a), dimensions={0}\n  m = f32[8]{0} all-to-all(a), dimensions={0}\n"
         + "  ROOT t = (f32[8]{0}) tuple(z)\n}\n"
     )
     module = module_of(text)
@@ -382,6 +384,10 @@ def test_combinations_that_are_refused() -> None:
     assert why(combine(module, members="x")) == (
         "expected instructions of one opcode and one computation to make c.1 of, found x"
     )
+    for members in ("jk", "lm"):
+        assert why(combine(module, members=members)) == (
+            f"expected all-gathers, all-reduces or reduce-scatters to make c.1 of, found {members[0]}"
+        )
     assert why(combine(module, members="xy")) == "expected y, of which c.1 is made, to have one operand, found 2"
     assert why(combine(module, members="xx")) == other
     assert why(combine(module, members="gi"), SetChannelId(module.instruction("i"), 3)) == other.replace("x,", "i,")
