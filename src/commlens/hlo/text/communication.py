@@ -95,16 +95,19 @@ def _read_lines(layout: Layout, reader: LineReader) -> Iterator[tuple[int, list[
 
 def _read_printed(layout: Layout, reader: LineReader, number: int, hits: slice) -> list[Site | Other]:
     """Read the printed lines of one computation, given which hits are its."""
-    index, computation = layout.span.index, layout.computation(number)
+    index, computation, text = layout.span.index, layout.computation(number), layout.text
     columns = (index.hits, index.hit_lines, index.hit_ends, index.hit_numbers)
     found: list[Site | Other] = []
     last_line = -1
     for paren, line_start, end, line in zip(*(column[hits].tolist() for column in columns), strict=True):
         if line_start != last_line:
             last_line = line_start
-            found.append(reader.read(computation, paren, line_start + INDENT, end, line))
-        elif computation.text.count(b'"', line_start, paren) % 2 == 0:
-            raise IrregularLineError  # one more call on the line, and not in a string
+            read = reader.read(computation, paren, line_start + INDENT, end, line)
+            found.append(read)
+            if isinstance(read, Site) or text[line_start:paren].endswith(read.opcode):
+                continue
+        if text[line_start:paren].count(b'"') % 2 == 0:
+            raise IrregularLineError  # a call that is not the line's own, and stands in no string
     return found
 
 
