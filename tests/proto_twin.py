@@ -57,7 +57,7 @@ def _instruction(
         id=ids[each.name],
         operand_ids=[ids[name] for name in each.operand_names],
         control_predecessor_ids=[ids[name] for name in each.control_predecessors],
-        called_computation_ids=[computations[name] for _, name in each.called],
+        called_computation_ids=[computations[name] for _, name in sorted(each.called, key=_is_no_body)],
         dimensions=each.dimensions or (),
         channel_id=each.channel_id or 0,
         use_global_device_ids=bool(each.use_global_device_ids),
@@ -78,6 +78,11 @@ def _instruction(
     if each.op_name is not None:
         made.metadata.op_name = each.op_name.encode()
     return made
+
+
+def _is_no_body(call: tuple[str, str]) -> bool:
+    """Whether a called computation comes behind the body of a loop, which is the first in a proto."""
+    return call[0] != "body"
 
 
 def _shape(shape: Shape) -> schema.ShapeProto:

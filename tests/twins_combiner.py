@@ -73,35 +73,35 @@ def sets(ops: list[Op], max_bytes: int, max_count: int, *, skip_reachable: bool 
     if max_bytes <= 0 or max_count <= 0:
         return []
     ops = [Op(op.name, list(op.operands), list(op.control), op.key, op.num_bytes) for op in ops]
-    pool = {op.name: op for op in ops if op.key is not None}
+    pool = [op.name for op in ops if op.key is not None]
     found: list[list[str]] = []
     while pool:
-        members: list[str] = []
-        total = 0
-        key: object = None
-        for name in post_order(ops):
-            if name not in pool:
-                continue
-            op = pool[name]
-            if not members:
-                key = op.key
-            if op.key != key:
-                continue
-            if len(op.operands) != 1 or op.num_bytes > max_bytes:
-                del pool[name]
-                continue
-            if total + op.num_bytes > max_bytes:
-                break
-            if any(leads_to(ops, member, name) for member in members):
-                if skip_reachable:
-                    continue
-                break
-            members.append(name)
-            total += op.num_bytes
-            del pool[name]
-            if len(members) >= max_count:
-                break
+        members = one_set(ops, pool, max_bytes, max_count, skip_reachable=skip_reachable)
         if len(members) > 1:
             found.append(members)
             ops = combine(ops, members, len(found))
     return found
+
+
+def one_set(ops: list[Op], pool: list[str], max_bytes: int, max_count: int, *, skip_reachable: bool) -> list[str]:
+    """Take one set out of the pool, and with it all that can be in none."""
+    by_name = {op.name: op for op in ops}
+    members: list[str] = []
+    for name in [each for each in post_order(ops) if each in pool]:
+        op = by_name[name]
+        if members and op.key != by_name[members[0]].key:
+            continue
+        if len(op.operands) != 1 or op.num_bytes > max_bytes:
+            pool.remove(name)
+            continue
+        if op.num_bytes + sum(by_name[member].num_bytes for member in members) > max_bytes:
+            break
+        if any(leads_to(ops, member, name) for member in members):
+            if skip_reachable:
+                continue
+            break
+        members.append(name)
+        pool.remove(name)
+        if len(members) >= max_count:
+            break
+    return members

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from commlens.errors import CommlensError
 from commlens.hlo import EditError, SetChannelId, SetFrontendAttribute, Site, load, load_all
+from commlens.hlo.agreement import AttributeChange
 from commlens.hlo.text import TextModule, read_modules
-from commlens.hlo.text.attribute_edits import AttributeChange, attribute_splices
+from commlens.hlo.text.attribute_edits import attribute_splices
 from commlens.hlo.text.editing import splices_of
 from commlens.hlo.text.quick_edits import QuickEditor
 from commlens.hlo.text.splices import Splice, spliced

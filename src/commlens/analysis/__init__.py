@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from commlens.analysis.checks import RULES
+from commlens.analysis.checks.baseline import Baseline, Judged, read_baseline
+from commlens.analysis.checks.choosing import chosen_rules, matches, rule_of
+from commlens.analysis.checks.running import Problem, check
 from commlens.analysis.claims import Claim, claim_of, claims_of
 from commlens.analysis.collective_groups import CollectiveGroups, groups_from_sharding, groups_over
 from commlens.analysis.equivalence import MOST_ROUNDS, Comparison, ResultDifference, counts_of_both
@@ -27,6 +31,8 @@ __all__ = [
     "MOST_ROUNDS",
     "OPCODES",
     "ROW_KEYS",
+    "RULES",
+    "Baseline",
     "Claim",
     "CollectiveGroups",
     "Comparison",
@@ -35,9 +41,11 @@ __all__ = [
     "ExpectationError",
     "Explanation",
     "Figures",
+    "Judged",
     "LayoutMatch",
     "MeshLike",
     "Outcome",
+    "Problem",
     "Program",
     "Proof",
     "Proofs",
@@ -51,6 +59,8 @@ __all__ = [
     "Totals",
     "Unfolding",
     "as_mesh",
+    "check",
+    "chosen_rules",
     "claim_of",
     "claims_of",
     "counts_of_both",
@@ -59,9 +69,12 @@ __all__ = [
     "groups_from_sharding",
     "groups_over",
     "match_layouts",
+    "matches",
     "mesh_as_json",
     "mesh_from_json",
     "prove",
+    "read_baseline",
     "read_mesh",
     "report",
+    "rule_of",
 ]

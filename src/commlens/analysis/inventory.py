@@ -96,13 +96,32 @@ def report(module: Module, mesh: MeshLike | None = None, *, full: bool = False) 
         ('g', ['model'], 256, 192, 1)
     """
     given = None if mesh is None else as_mesh(mesh)
-    with _collector_off():
+    with collector_off():
         found = discover(module)
-        signatures = dict.fromkeys([site.signature for site in found.sites])
-        chosen = given or module_mesh(module.mesh, (signature.groups for signature in signatures))
-        survey = Survey(Counts.of(module.replica_count, module.num_partitions), chosen)
-        rows = _rows(found, survey, full=full)
-        return Report(module, chosen, rows, totals_of(rows), found.unread)
+        counts = Counts.of(module.replica_count, module.num_partitions)
+        return report_of(module, found, given or mesh_of(module, found), counts, full=full)
+
+
+def mesh_of(module: Module, found: Discovery) -> Mesh | None:
+    """Return the mesh that names the axes of a module in which some things communicate; None where none is known."""
+    signatures = dict.fromkeys([site.signature for site in found.sites])
+    return module_mesh(module.mesh, (signature.groups for signature in signatures))
+
+
+def report_of(
+    module: Module, found: Discovery, mesh: Mesh | None, counts: Counts | None, *, full: bool = False
+) -> Report:
+    """Make the report of a module of which it is known what communicates in it, on a mesh and counts.
+
+    Args:
+        module: the module.
+        found: what communicates in it.
+        mesh: the mesh that names axes; None for none.
+        counts: how many replicas and partitions it runs on; None where nobody knows.
+        full: as for :func:`report`.
+    """
+    rows = _rows(found, Survey(counts, mesh), full=full)
+    return Report(module, mesh, rows, totals_of(rows), found.unread)
 
 
 def _rows(found: Discovery, survey: Survey, *, full: bool) -> tuple[Row, ...]:
@@ -122,7 +141,7 @@ def _rows(found: Discovery, survey: Survey, *, full: bool) -> tuple[Row, ...]:
 
 
 @contextmanager
-def _collector_off() -> Generator[None]:
+def collector_off() -> Generator[None]:
     """Keep Python's collector of cycles from walking over a hundred thousand new objects again and again."""
     was_on = gc.isenabled()
     gc.disable()

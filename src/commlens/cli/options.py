@@ -88,10 +88,15 @@ def output_options(command: Callable[..., int]) -> Callable[..., int]:
     return with_output
 
 
-def input_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add FILE and the options of reading; the command gets them as ``inputs``."""
+def input_options(command: Callable[..., int], *, required: bool = True) -> Callable[..., int]:
+    """Add FILE and the options of reading; the command gets them as ``inputs``.
 
-    @click.argument("files", metavar="FILE...", nargs=-1, required=True)
+    Args:
+        command: the command.
+        required: whether it can do nothing without a file.
+    """
+
+    @click.argument("files", metavar="FILE...", nargs=-1, required=required)
     @click.option(
         "--stage",
         type=click.Choice(STAGES),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from commlens.errors import InputError
 from commlens.views import paint, plain_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
     from commlens.views import View
@@ -43,21 +44,26 @@ class Output:
         Raises:
             InputError: the file cannot be written; an older one is left as it was.
         """
-        if self.path is not None:
-            write(self.path, "".join(self._pieces(view)).encode("utf-8", "backslashreplace"), "the answer")
-            return
-        try:
-            self._print(view)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            _forget_standard_output()
+        if self.path is None and self.form == "table" and sys.stdout.isatty():
+            with _reader_may_go():
+                paint(view.table(shutil.get_terminal_size().columns), sys.stdout)
+                sys.stdout.flush()
+        else:
+            self.emit(self._pieces(view))
 
-    def _print(self, view: View) -> None:
-        if self.form == "table" and sys.stdout.isatty():
-            paint(view.table(shutil.get_terminal_size().columns), sys.stdout)
+    def emit(self, pieces: Iterable[str]) -> None:
+        """Write an answer that is text already, piece by piece.
+
+        Raises:
+            InputError: the file cannot be written; an older one is left as it was.
+        """
+        if self.path is not None:
+            write(self.path, "".join(pieces).encode("utf-8", "backslashreplace"), "the answer")
             return
-        for piece in self._pieces(view):
-            sys.stdout.write(encodable(piece, sys.stdout.encoding))
+        with _reader_may_go():
+            for piece in pieces:
+                sys.stdout.write(encodable(piece, sys.stdout.encoding))
+            sys.stdout.flush()
 
     def _pieces(self, view: View) -> Iterator[str]:
         match self.form:
@@ -109,10 +115,17 @@ def write(path: Path, content: bytes, what: str) -> None:
 
 def print_bytes(content: bytes) -> None:
     """Write a content to standard output as it is."""
-    try:
+    with _reader_may_go():
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _reader_may_go() -> Generator[None]:
+    """Take it as no fault when the reader of the pipe goes."""
+    try:
+        yield
     except BrokenPipeError:
         _forget_standard_output()
 

@@ -20,6 +20,7 @@ EXIT_INTERRUPTED: Final = 130
 
 COMMANDS: Final = MappingProxyType(
     {
+        "check": "commlens.cli.check_command",
         "explain": "commlens.cli.explain_command",
         "groups": "commlens.cli.groups_command",
         "neff": "commlens.cli.neff_command",

@@ -1,5 +1,6 @@
 """Modules: read, look, write. One face, two backends (text and proto)."""
 
+from commlens.hlo.bare import bare_bytes
 from commlens.hlo.callgraph import CallGraph
 from commlens.hlo.collectives import is_collective, signature_of
 from commlens.hlo.containers import MAX_BYTES, compression_of, read_file, read_stream, uncompressed
@@ -17,6 +18,7 @@ from commlens.hlo.passes.base import Json, Pass, PassResult, Refusals, finished
 from commlens.hlo.passes.pipeline import Pipeline
 from commlens.hlo.passes.spec import Option, nearest, options_of, parse_specs, spec_of, specs_of
 from commlens.hlo.products import Original, read_original
+from commlens.hlo.reducers import reducer_of
 from commlens.hlo.reductions import ReductionKind, reduction_kind
 from commlens.hlo.rules import (
     SEVERITIES,
@@ -31,9 +33,12 @@ from commlens.hlo.rules import (
     Target,
     find_all,
 )
+from commlens.hlo.running_order import in_running_order, is_scheduled
 from commlens.hlo.shapes import Shape, parse_shape
 from commlens.hlo.signature import InstructionSite, Signature, Site
+from commlens.hlo.spellings import one_spelling
 from commlens.hlo.trip_counts import trip_count
+from commlens.hlo.wording import shortened, some_of
 
 __all__ = [
     "MAX_BYTES",
@@ -75,6 +80,7 @@ __all__ = [
     "Target",
     "Unread",
     "UnreadableError",
+    "bare_bytes",
     "base_opcode",
     "communication_in_list_order",
     "compression_of",
@@ -83,11 +89,14 @@ __all__ = [
     "finished",
     "group_mode",
     "header_meshes",
+    "in_running_order",
     "is_collective",
+    "is_scheduled",
     "load",
     "load_all",
     "load_inputs",
     "nearest",
+    "one_spelling",
     "opcode_in_memory",
     "options_of",
     "parse_shape",
@@ -95,8 +104,11 @@ __all__ = [
     "read_file",
     "read_original",
     "read_stream",
+    "reducer_of",
     "reduction_kind",
+    "shortened",
     "signature_of",
+    "some_of",
     "spec_of",
     "specs_of",
     "trip_count",

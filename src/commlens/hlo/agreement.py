@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from commlens.hlo.edits import BecomeCustomCall, Combine, EditError, SetChannelId, SetFrontendAttribute
 from commlens.hlo.model import Instruction
-from commlens.hlo.opcodes import base_opcode
+from commlens.hlo.opcodes import FLAG_CARRIERS, base_opcode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from commlens.hlo.edits import Edit
 
@@ -19,10 +19,11 @@ InstructionT = TypeVar("InstructionT", bound=Instruction)
 
 _WORD: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 _LARGEST: Final = 2**63 - 1
+_VARIADIC: Final = frozenset((opcode, "") for opcode in FLAG_CARRIERS)
+"""Collectives of which several are one with several operands; an all-to-all with several operands is something else."""
 
 
-@dataclass(slots=True)
-class AttributeChange:
+class AttributeChange(NamedTuple):
     """What is to become of an instruction's attributes.
 
     Attributes:
@@ -30,8 +31,8 @@ class AttributeChange:
         frontend_attributes: new values of frontend attributes, by key.
     """
 
-    channel_id: int | None = None
-    frontend_attributes: dict[str, str] = field(default_factory=dict[str, str])
+    channel_id: int | None
+    frontend_attributes: Mapping[str, str]
 
 
 class Step(NamedTuple, Generic[InstructionT]):
@@ -53,7 +54,8 @@ class Agreement(Generic[InstructionT]):
     Attributes:
         attributes: new attributes.
         custom_calls: instructions that become custom calls.
-        combinations: the combinations in the order in which they are to be made; no instruction is a member twice.
+        combinations: the combinations in the order in which they are to be made; no instruction is a member twice, and
+            :func:`check_combination` is still to be asked.
     """
 
     attributes: dict[InstructionT, AttributeChange] = field(default_factory=dict["InstructionT", AttributeChange])
@@ -70,16 +72,16 @@ def agreement_of(edits: Iterable[Edit], own: Callable[[Instruction], Instruction
 
     Raises:
         EditError: two edits contradict each other, or one can be made in no source.
-        UnreadableError: a member of a combination cannot be read.
     """
     found = Agreement[InstructionT]()
     rewritten: set[InstructionT] = set()
+    names: set[str] = set()
     for edit in edits:
         match edit:
             case SetFrontendAttribute() | SetChannelId():
                 instruction = own(edit.instruction)
                 _check_free(instruction, rewritten)
-                _add(found.attributes.setdefault(instruction, AttributeChange()), edit)
+                found.attributes[instruction] = _with(found.attributes.get(instruction), edit)
             case BecomeCustomCall():
                 instruction = own(edit.instruction)
                 if not _WORD.fullmatch(edit.target):
@@ -90,10 +92,10 @@ def agreement_of(edits: Iterable[Edit], own: Callable[[Instruction], Instruction
                 step = Step(edit, [own(member) for member in edit.members])
                 for member in step.members:
                     _rewrite(member, rewritten, found.attributes)
-                _check_combination(step)
-                if any(edit.name == other.edit.name for other in found.combinations):
+                if edit.name in names:
                     msg = f"expected a name of its own for each new instruction, found {edit.name} twice"
                     raise EditError(msg)
+                names.add(edit.name)
                 found.combinations.append(step)
     return found
 
@@ -115,29 +117,37 @@ def _no_word(text: str, what: str) -> EditError:
     return EditError(f"expected a word as the {what}, found {text!r}")
 
 
-def _add(change: AttributeChange, edit: SetFrontendAttribute | SetChannelId) -> None:
+def _with(change: AttributeChange | None, edit: SetFrontendAttribute | SetChannelId) -> AttributeChange:
+    """Add an edit to what is to become of an instruction already."""
+    channel_id, values = change or AttributeChange(None, {})
     if isinstance(edit, SetFrontendAttribute):
         if not _WORD.fullmatch(edit.key):
             raise _no_word(edit.key, f"key of a frontend attribute of {edit.instruction.name}")
-        if edit.key in change.frontend_attributes:
-            name = edit.instruction.name
-            msg = f"expected one new value for the frontend attribute {edit.key} of {name}, found two"
+        if edit.key in values:
+            msg = f"expected one new value for the frontend attribute {edit.key} of {edit.instruction.name}, found two"
             raise EditError(msg)
-        change.frontend_attributes[edit.key] = edit.value
-        return
-    if change.channel_id is not None:
+        return AttributeChange(channel_id, {**values, edit.key: edit.value})
+    if channel_id is not None:
         msg = f"expected one new channel id for {edit.instruction.name}, found two"
         raise EditError(msg)
     if not 1 <= edit.channel_id <= _LARGEST:
         name, found = edit.instruction.name, edit.channel_id
         msg = f"expected a channel id from 1 to {_LARGEST} for {name}, found {found}"
         raise EditError(msg)
-    change.channel_id = edit.channel_id
+    return AttributeChange(edit.channel_id, values)
 
 
-def _check_combination(step: Step[InstructionT]) -> None:
-    """Refuse what is no combination of several like collectives under a new name."""
-    edit, members = step
+def check_combination(edit: Combine, members: Sequence[Instruction]) -> None:
+    """Refuse what is no combination of several like collectives under a new name.
+
+    Args:
+        edit: the edit.
+        members: its members, each known to be a whole instruction.
+
+    Raises:
+        EditError: it cannot be made.
+        UnreadableError: a member cannot be read.
+    """
     if not _WORD.fullmatch(edit.name):
         raise _no_word(edit.name, "name of a new instruction")
     kinds = {(base_opcode(member.opcode), member.computation.name) for member in members}
@@ -146,6 +156,9 @@ def _check_combination(step: Step[InstructionT]) -> None:
         msg = f"expected instructions of one opcode and one computation to make {edit.name} of, found {found}"
         raise EditError(msg)
     for member in members:
+        if base_opcode(member.opcode) not in _VARIADIC:
+            msg = f"expected all-gathers, all-reduces or reduce-scatters to make {edit.name} of, found {member.name}"
+            raise EditError(msg)
         number = len(member.operand_names)
         if number != 1:
             msg = f"expected {member.name}, of which {edit.name} is made, to have one operand, found {number}"

@@ -1,10 +1,12 @@
 """What the Neuron compiler adds to stock XLA: identity passes, CC info, ranks, NEFF files."""
 
+from commlens.hlo import PassResult
 from commlens.neuron.cache_entry import CacheEntry, CacheProblem, flags_hash_of, flags_of
 from commlens.neuron.cc_info import CCInfo, TopologySize
 from commlens.neuron.cc_source import CCSource, cc_kind, read_cc_source
 from commlens.neuron.cc_summary import CCSummary, summarise
 from commlens.neuron.channel_ids import next_channel_id
+from commlens.neuron.checks import RULES
 from commlens.neuron.compile_cache import CompileCache, read_compile_cache
 from commlens.neuron.core_peers import CoreMap, core_map
 from commlens.neuron.frontend_attributes import COLLECTIVE_TYPES, has_frontend_attribute
@@ -44,6 +46,7 @@ __all__ = [
     "PASSES",
     "PIPELINES",
     "READINGS",
+    "RULES",
     "CCInfo",
     "CCSource",
     "CCSummary",
@@ -61,6 +64,7 @@ __all__ = [
     "NeuronCollectiveStreamIdInjector",
     "NeuronReduceScatterCombiner",
     "NeuronUniqueChannelIdEnforcer",
+    "PassResult",
     "RankLayout",
     "RankModel",
     "RegisteredPass",

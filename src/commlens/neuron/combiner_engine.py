@@ -85,7 +85,7 @@ def find_sets(graph: Graph, candidates: Iterable[Candidate], limits: Limits) -> 
 
     Example:
         >>> from commlens.hlo import Graph
-        >>> graph = Graph([[], [0], [0], [1], [2, 3]])  # p, x(p), y(p), z(x), t(y, z)
+        >>> graph = Graph([[], [0], [1], [0], [2, 3]])  # p, x(p), y(x), z(p), t(y, z)
         >>> find_sets(graph, [Candidate(position, "key", 4) for position in (1, 2, 3)], Limits(100, 256))
         [[2, 3]]
     """

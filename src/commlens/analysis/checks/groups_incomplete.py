@@ -38,7 +38,7 @@ add {
 }
 ENTRY e {
   p = f32[8] parameter(0)
-  ROOT r = f32[8] all-reduce(p), channel_id=2, use_global_device_ids=true, replica_groups={{0},{1},{2},{3}}, to_apply=add
+  ROOT r = f32[8] all-reduce(p), channel_id=2, use_global_device_ids=true, replica_groups={{0,1,2,3}}, to_apply=add
 }
 """),
     find=partial(sites_with, rule="groups-incomplete"),

@@ -13,9 +13,9 @@ RULE: Final = Rule(
     severity="error",
     title="Groups differ in size",
     documentation=(
-        "The replica groups differ in size, in a collective whose result has the same shape on every device: an all- "
-        "gather, reduce-scatter or all-to-all of unlike groups would give unlike shapes. Only an all-reduce, and a "
-        "collective-broadcast, may have uneven groups. Even the groups out, or pad."
+        "The replica groups differ in size, in a collective whose result has the same shape on every device: an "
+        "all-gather, reduce-scatter or all-to-all of unlike groups would give unlike shapes. Only an all-reduce, and "
+        "a collective-broadcast, may have uneven groups. Even the groups out, or pad."
     ),
     source="CheckReplicaGroups, xla/service/hlo_verifier.cc",
     bad=Example("""HloModule example, replica_count=6

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.questions import sites_with
+from commlens.analysis.checks.questions import sites_with, survey_of
 from commlens.hlo import Example, Rule
 from commlens.topology import CollectiveOpGroupMode as Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from commlens.hlo import Finding, Signature, Site, Subject
     from commlens.topology import Fault
 
-_COUNTED: Final = {
-    Mode.CROSS_REPLICA: "replicas",
-    Mode.CROSS_PARTITION: "partitions",
-    Mode.CROSS_REPLICA_AND_PARTITION: "replicas",
-    Mode.FLATTENED_ID: "devices",
-}
+_COUNTED: Final[Mapping[Mode, str]] = MappingProxyType(
+    {
+        Mode.CROSS_REPLICA: "replicas",
+        Mode.CROSS_PARTITION: "partitions",
+        Mode.CROSS_REPLICA_AND_PARTITION: "replicas",
+        Mode.FLATTENED_ID: "devices",
+    }
+)
 
 
 def find(subject: Subject) -> Iterator[Finding]:
@@ -41,23 +44,23 @@ def _cures(subject: Subject, signature: Signature) -> Iterator[str]:
     if ids is None or not ids.size or int(ids.min()) < 0:
         return
     number = int(ids.max()) + 1
-    replicas, devices = subject.module.replica_count, subject.num_devices
-    if signature.has_channel and replicas is not None and number <= replicas:
-        flag = " and use_global_device_ids" if signature.use_global_device_ids else ""
-        yield f"drop channel_id{flag}, for the ids are those of the {replicas} replicas"
-    elif signature.has_channel and signature.use_global_device_ids is False and number == devices:
-        yield f"state use_global_device_ids=true, for the ids are those of the {devices} devices"
-    mode = _mode(signature)
+    yield from _other_modes(subject, signature, number)
+    mode = subject.ask(survey_of).figures_of(signature).mode
     if mode is not None:
         yield f"run the program on {number} {_COUNTED[mode]}"
 
 
-def _mode(signature: Signature) -> Mode | None:
-    if not signature.has_channel:
-        return None if signature.use_global_device_ids else Mode.CROSS_REPLICA
-    if signature.use_global_device_ids is None:
-        return Mode.CROSS_PARTITION
-    return Mode.FLATTENED_ID if signature.use_global_device_ids else Mode.CROSS_REPLICA_AND_PARTITION
+def _other_modes(subject: Subject, signature: Signature, number: int) -> Iterator[str]:
+    """Yield the group modes in which ids below a number are ids of something, as changes to the instruction."""
+    module, flag = subject.module, signature.use_global_device_ids
+    replicas, partitions, devices = module.replica_count, module.num_partitions, subject.num_devices
+    if signature.has_channel and replicas is not None and number <= replicas:
+        yield f"drop channel_id, for the ids are those of the {replicas} replicas"
+    if not signature.has_channel and flag is None and partitions is not None and number <= partitions:
+        yield f"add a channel_id, for the ids are those of the {partitions} partitions"
+    if flag is False and number == devices:
+        needed = "" if signature.has_channel else "a channel_id and "
+        yield f"add {needed}use_global_device_ids=true, for the ids are those of the {devices} devices"
 
 
 RULE: Final = Rule(
@@ -65,8 +68,8 @@ RULE: Final = Rule(
     severity="error",
     title="An id that nothing has",
     documentation=(
-        "Groups or source-target pairs name an id that no replica, partition or device of the program has. What the ids "
-        "count follows from the channel id and the flag: without a channel id replicas; with one and "
+        "Groups or source-target pairs name an id that no replica, partition or device of the program has. What the "
+        "ids count follows from the channel id and the flag: without a channel id replicas; with one and "
         "use_global_device_ids=true all devices; with one and the flag false replicas, each with all its partitions; "
         "and in collectives that have no such flag (all-to-all, collective-permute, collective-broadcast, "
         "ragged-all-to-all) partitions. The usual fault is a channel id that came or went and so changed what the ids "

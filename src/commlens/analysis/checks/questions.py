@@ -53,9 +53,7 @@ def faults_of(subject: Subject) -> Mapping[Signature, tuple[Fault, ...]]:
     return {signature: _faults(signature, counts, subject) for signature in signatures_of(subject)}
 
 
-def sites_with(
-    subject: Subject, rule: str, message: Callable[[Site, Fault], str] | None = None
-) -> Iterator[Finding]:
+def sites_with(subject: Subject, rule: str, message: Callable[[Site, Fault], str] | None = None) -> Iterator[Finding]:
     """Yield a finding for each collective whose groups or pairs have a fault of one rule.
 
     Args:
@@ -95,13 +93,17 @@ def _negative(signature: Signature, found: list[Fault]) -> Iterator[Fault]:
     ids = groups.flattened_replica_groups()
     if ids.size and int(ids.min()) < 0:
         negative = ", ".join(map(str, np.unique(ids[ids < 0]).tolist()[:_SHOWN]))
-        yield Fault("id-out-of-range", f"expected ids of 0 or more in the groups, found {negative}; no device has those")
+        yield Fault(
+            "id-out-of-range", f"expected ids of 0 or more in the groups, found {negative}; no device has those"
+        )
 
 
 def _is_in_place(signature: Signature) -> bool:
-    """Whether a collective-permute writes slices into its second operand: then a device may be in several pairs.
+    """Whether a collective-permute writes slices into an operand: then a device may be in several pairs.
 
-    Its operands are (input, output, where to read, where to write); the places are whole numbers.
+    Its operands are inputs, as many outputs, and where to read and to write: whole numbers.
     """
-    places = signature.operand_shapes[2:]
-    return len(places) > 1 and all(each.element_type in _INDEX_TYPES and not each.dimensions for each in places)
+    shapes = signature.operand_shapes
+    is_place = [each.element_type in _INDEX_TYPES and not each.dimensions for each in shapes]
+    arrays = is_place.index(True) if True in is_place else len(shapes)
+    return all(is_place[arrays:]) and len(shapes) - arrays > 1 and arrays > 0 and arrays % 2 == 0

@@ -17,6 +17,8 @@ def find(subject: Subject) -> Iterator[Finding]:
     """Name everything unread, and the computations in which nobody can tell who uses whom."""
     for item in subject.found.unread:
         yield Finding(item.why, (_place(item),))
+    if subject.module.structure_faults:
+        return  # what is missing there has been named
     for site, why in subject.ask(Flows).broken(subject.sites):
         message = (
             f"expected every instruction of the computation {site.computation_name} to state its operands, found one "
@@ -38,9 +40,9 @@ RULE: Final = Rule(
     documentation=(
         "An instruction that looks like a collective, or a part of the module that may hold some, cannot be read: an "
         "attribute breaks its grammar, an iota list is no bijection, a collective-permute states no pairs, an "
-        "all-gather no dimension, a type is unknown, or the text is cut. Nothing else is checked of it, so the absence "
-        "of other findings means little until this one is gone. Mend the module, or read it in the form in which the "
-        "compiler dumped it."
+        "all-gather no dimension, a type is unknown, or the text is cut. Nothing else is checked of it, so the "
+        "absence of other findings means little until this one is gone. Mend the module, or read it in the form in "
+        "which the compiler dumped it."
     ),
     source="the grammar of xla/hlo/parser/hlo_parser.cc",
     bad=Example("""HloModule example, replica_count=4

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.proto import tags
+from commlens.hlo.proto.decoding import as_text
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import FrontendAttributes
 
 if TYPE_CHECKING:
@@ -74,14 +75,15 @@ class AttributeWriter:
 
 
 def _channel(message: HloInstructionProto, channel_id: int) -> dict[Tag, Sequence[Value]]:
-    """Return what to write for a channel to be another one: the fields where the instruction has one."""
-    is_old = message.all_reduce_id > 0 and base_opcode(message.opcode.decode("latin-1"))[0] in ALL_REDUCES
-    changes: dict[Tag, Sequence[Value]] = {}
-    if is_old and message.all_reduce_id != channel_id:
-        changes[tags.ALL_REDUCE_ID] = [channel_id]
-    if (not is_old or message.channel_id > 0) and message.channel_id != channel_id:
-        changes[tags.CHANNEL_ID] = [channel_id]
-    return changes
+    """Return what to write for a channel to be another one: the fields in which the instruction has one.
+
+    An all-reduce of 2019 has it in a field of its own, one of the time between in both.
+    """
+    is_old = message.all_reduce_id > 0 and base_opcode(as_text(message.opcode))[0] in ALL_REDUCES
+    stated = {tags.ALL_REDUCE_ID: message.all_reduce_id} if is_old else {tags.CHANNEL_ID: message.channel_id}
+    if message.channel_id > 0:
+        stated[tags.CHANNEL_ID] = message.channel_id
+    return {tag: [channel_id] for tag, number in stated.items() if number != channel_id}
 
 
 def with_attribute(attributes: WrittenMessage, key: bytes, value: bytes) -> WrittenMessage:

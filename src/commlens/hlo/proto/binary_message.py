@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from commlens.hlo.proto.decoding import decode
-from commlens.hlo.proto.wire import bytes_field, number_field, read_spans, varint
+from commlens.hlo.proto.tags import NO_MESSAGE
+from commlens.hlo.proto.wire import BYTES, bytes_field, number_field, read_messages, read_spans, varint
 from commlens.hlo.proto.written import Word, WrittenMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from commlens.hlo.proto.decoding import MessageT
     from commlens.hlo.proto.tags import Kind, Tag
@@ -26,9 +27,9 @@ class BinaryMessage(WrittenMessage):
 
     Example:
         >>> from commlens.hlo.proto import tags
-        >>> message = BinaryMessage(bytes.fromhex("0a0178 9a0101ff"), tags.INSTRUCTION)
+        >>> message = BinaryMessage(bytes.fromhex("0a0178 c205016b"), tags.INSTRUCTION)
         >>> message.with_fields({tags.CHANNEL_ID: [5]}).data.hex(" ")
-        '0a 01 78 d0 01 05 9a 01 01 ff'
+        '0a 01 78 d0 01 05 c2 05 01 6b'
     """
 
     __slots__ = ()
@@ -54,9 +55,13 @@ class BinaryMessage(WrittenMessage):
     def _name(self, span: Span) -> str:
         return self.kind.names.get(span[0]) or f"field {span[0]}"
 
-    def _values(self, tag: Tag) -> list[bytes]:
-        number, data = tag.number, self.data
-        return [data[start:end] for other, _, start, end, _ in self.spans if other == number]
+    def _occurrences(self, tag: Tag) -> list[Span]:
+        """Return where a field stands; a number in the place of a message is none, as protobuf sees it."""
+        found = [span for span in self.spans if span[0] == tag.number]
+        return found if tag.kind is NO_MESSAGE else [span for span in found if self.data[span[1]] & 7 == BYTES]
+
+    def _messages(self, tag: Tag) -> Iterator[Span]:
+        return read_messages(self.data, tag.number)
 
     def _merged(self, values: Sequence[bytes]) -> bytes:
         return b"".join(values)

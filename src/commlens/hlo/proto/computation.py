@@ -45,11 +45,8 @@ class ProtoComputation(Computation):
         self._module = module
         self.number = number
         self.outline = outline
-
-    @property
-    def encoded(self) -> Sequence[bytes]:
+        self.encoded: Sequence[bytes] = outline.instructions
         """Its instructions, encoded, in the file's order."""
-        return self.outline.instructions
 
     @property
     def name(self) -> str:

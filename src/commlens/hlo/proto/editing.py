@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from commlens.errors import CommlensError
-from commlens.hlo.agreement import agreement_of
+from commlens.hlo.agreement import agreement_of, check_combination
 from commlens.hlo.edits import EditError
 from commlens.hlo.proto import tags
 from commlens.hlo.proto.arranging import Arrangement, arranged
@@ -90,6 +90,7 @@ def _combined(
     """Return what the computations become in which collectives are combined, by their positions in the file."""
     by_number: dict[int, list[Step[ProtoInstruction]]] = {}
     for step in steps:
+        check_combination(*step)
         if module.has_instruction_named(step.edit.name.encode()):
             msg = f"expected a name for the new instruction that the module does not have, found {step.edit.name}"
             raise EditError(msg)
@@ -112,7 +113,7 @@ def _combined(
 def _rebuilt(module: ProtoModule, arrangements: Mapping[int, Arrangement]) -> WrittenMessage:
     """Write a module with changed computations."""
     written = module.found.written
-    computations = written.messages(tags.COMPUTATIONS)
+    computations = written.messages_at(tags.COMPUTATIONS, arrangements)
     replaced: dict[int, list[WrittenMessage]] = {}
     sequences: dict[int, Sequence[int]] = {}
     for number, arrangement in arrangements.items():

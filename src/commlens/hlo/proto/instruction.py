@@ -85,7 +85,8 @@ class ProtoInstruction(Instruction):
     def written(self) -> WrittenMessage:
         """The instruction as it is written."""
         computation = self._computation
-        return computation.module.found.written_instruction(computation.number, self.position)
+        found = computation.module.found
+        return found.place.instruction(found.source, computation.encoded, computation.number, self.position)
 
     @property
     def name(self) -> str:

@@ -186,9 +186,16 @@ class ProtoModule(Module):
         """Return every call of the named computations, in file order; reducers and the like are not called so."""
         numbers = (self._by_name.get(name) for name in names)
         ids = [self._outlines[number].id for number in numbers if number is not None]
-        places = {place for callee in ids for place in self._calls.by_callee.get(callee, ())}
-        instructions = [ProtoInstruction(self._computation(number), position) for number, _, position in sorted(places)]
-        return [Call(each, role, callee) for each in instructions for role, callee in each.called if callee in names]
+        by_callee = self._calls.by_callee
+        calls: list[Call] = []
+        for place in sorted({place for callee in ids for place in by_callee.get(callee, ())}):
+            caller = ProtoInstruction(self._computation(place[0]), place[2])
+            try:
+                calls += [Call(caller, role, callee) for role, callee in caller.called if callee in names]
+            except UnreadableError:
+                called = self.computation_names(callee for callee in ids if place in by_callee.get(callee, ()))
+                calls += [Call(caller, "unreadable", name) for name in called]
+        return calls
 
     @property
     def structure_faults(self) -> tuple[Unread, ...]:

@@ -12,6 +12,8 @@ from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloModuleOutline
 from commlens.hlo.proto.wire import Field, bytes_field
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloModuleConfigProto
     from commlens.hlo.proto.written import WrittenMessage
 
@@ -36,15 +38,6 @@ class FoundModule(NamedTuple):
         """The module as it is written."""
         return self.place.module(self.source)
 
-    def written_instruction(self, number: int, position: int) -> WrittenMessage:
-        """Return an instruction as it is written.
-
-        Args:
-            number: position of its computation in the file.
-            position: its position in the computation.
-        """
-        return self.place.instruction(self, number, position)
-
     def with_written(self, module: WrittenMessage) -> FoundModule:
         """Return what is found when another module stands in the place of this one; all around it stays.
 
@@ -63,8 +56,15 @@ class Place(Protocol):
         """Return the module as it is written."""
         ...
 
-    def instruction(self, found: FoundModule, number: int, position: int) -> WrittenMessage:
-        """Return an instruction as it is written."""
+    def instruction(self, source: bytes, encoded: Sequence[bytes], number: int, position: int) -> WrittenMessage:
+        """Return an instruction as it is written.
+
+        Args:
+            source: the content.
+            encoded: the instructions of its computation, encoded.
+            number: position of its computation in the file.
+            position: its position in the computation.
+        """
         ...
 
     def with_module(self, found: FoundModule, module: WrittenMessage) -> FoundModule:
@@ -97,9 +97,9 @@ class BinaryPlace:
     def _data(self, source: bytes) -> bytes:
         return source[self.fields[-1].start : self.fields[-1].end] if self.fields else source
 
-    def instruction(self, found: FoundModule, number: int, position: int) -> BinaryMessage:
+    def instruction(self, source: bytes, encoded: Sequence[bytes], number: int, position: int) -> BinaryMessage:
         """Return an instruction as it is written."""
-        return BinaryMessage(found.outline.computations[number].instructions[position], tags.INSTRUCTION)
+        return BinaryMessage(encoded[position], tags.INSTRUCTION)
 
     def with_module(self, found: FoundModule, module: WrittenMessage) -> FoundModule:
         """Return what is found when another module stands here; the lengths around it are written anew."""

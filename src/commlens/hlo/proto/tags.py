@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.written import Word
@@ -37,13 +37,14 @@ class Kind:
         return cls(MappingProxyType(dict(numbers)), MappingProxyType(names))
 
 
-class Tag(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Tag:
     """A field of a kind of message.
 
     Attributes:
         number: its number, by which binary messages know it.
         name: its name, by which texts know it.
-        kind: of the message in it; of a field with another value, a kind without fields.
+        kind: of the message in it; :data:`NO_MESSAGE` of a field with another value.
         packed: whether a binary message has its numbers, which may be many, in one piece.
     """
 
@@ -66,7 +67,8 @@ def _kind(message: type[Message], others: str = "") -> Kind:
     return Kind.of(numbers)
 
 
-_PLAIN: Final = Kind.of({})
+NO_MESSAGE: Final = Kind.of({})
+"""What is in a field that holds a number or a text."""
 
 MODULE: Final = _kind(
     schema.HloModuleProto,
@@ -112,7 +114,7 @@ _SEQUENCE_ENTRY: Final = Kind.of({"key": 1, "value": 2})
 _SEQUENCE: Final = _kind(schema.HloScheduleProto.InstructionSequence)
 
 
-def _tag(kind: Kind, name: str, inner: Kind = _PLAIN, *, packed: bool = False) -> Tag:
+def _tag(kind: Kind, name: str, inner: Kind = NO_MESSAGE, *, packed: bool = False) -> Tag:
     return Tag(kind.numbers[name], name, inner, packed)
 
 

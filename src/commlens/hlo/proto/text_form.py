@@ -8,12 +8,13 @@ is parsed by protobuf's own reader, which knows its escapes; fields that the sch
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf import text_format
 
 from commlens.errors import GrammarError
+from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto import tags
 from commlens.hlo.proto.places import FoundModule
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
@@ -39,6 +40,7 @@ _TOKEN: Final = re.compile(
 )
 _ELEMENT_TYPE: Final = re.compile(r"\b(element_type:[ \t]{0,8})([A-Z]\w*)")
 _UNKNOWN_TYPE: Final = 2**31 - 1
+_PARTS: Final = frozenset({b"computations", b"config", b"instructions"})
 _DEEPEST: Final = 100
 """As many levels as protobuf's own readers take."""
 
@@ -52,20 +54,19 @@ class _Block:
         parent: the message around it; None of the whole.
         start: offset of its first field.
         end: offset behind its last one.
-        holds: names of the messages directly in it.
-        configs: the ``config`` messages directly in it.
-        computations: the ``computations`` messages directly in it.
-        instructions: the ``instructions`` messages directly in it.
+        parts: the messages directly in it that make it a module or belong to one, by name.
     """
 
     name: bytes
     parent: _Block | None
     start: int
     end: int
-    holds: set[bytes]
-    configs: list[_Block]
-    computations: list[_Block]
-    instructions: list[_Block]
+    parts: dict[bytes, list[_Block]] = field(default_factory=dict[bytes, "list[_Block]"])
+
+    @property
+    def instructions(self) -> list[list[_Block]]:
+        """The instructions of each computation directly in it."""
+        return [each.parts.get(b"instructions", []) for each in self.parts.get(b"computations", ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,17 @@ class TextPlace:
         """Return the module as it is written."""
         return TextMessage(source[self.start : self.end], tags.MODULE)
 
-    def instruction(self, found: FoundModule, number: int, position: int) -> TextMessage:
-        """Return an instruction as it is written."""
+    def instruction(self, source: bytes, encoded: Sequence[bytes], number: int, position: int) -> TextMessage:
+        """Return an instruction as it is written.
+
+        Raises:
+            UnreadableError: instructions are written in a way in which they are read but not found.
+        """
+        if len(self.instructions[number]) != len(encoded):
+            msg = "expected each instruction of the computation to begin with its name and bracket in one line"
+            raise UnreadableError(msg)
         start, end = self.instructions[number][position]
-        return TextMessage(found.source[start:end], tags.INSTRUCTION)
+        return TextMessage(source[start:end], tags.INSTRUCTION)
 
     def with_module(self, found: FoundModule, module: WrittenMessage) -> FoundModule:
         """Return what is found when another module stands here."""
@@ -117,19 +125,19 @@ def find_modules_in_text(data: bytes) -> list[FoundModule]:
     for index, block in enumerate(_module_blocks(data)):
         module = HloModuleProto()
         _parse(data, block, module)
-        configs = [] if block.parent is None else block.parent.configs
+        configs = [] if block.parent is None else block.parent.parts.get(b"config", [])
         config = HloModuleConfigProto() if configs else None
         if config is not None:
             _parse(data, configs[0], config)
         outline = HloModuleOutline.FromString(module.SerializeToString())
-        instructions = [[(each.start, each.end) for each in part.instructions] for part in block.computations]
+        instructions = [[(each.start, each.end) for each in computation] for computation in block.instructions]
         found.append(FoundModule(data, outline, config, TextPlace(index, block.start, block.end, instructions)))
     return found
 
 
 def _module_blocks(data: bytes) -> list[_Block]:
     """Return the outermost messages that are modules."""
-    whole = current = _Block(b"", None, 0, len(data), set(), [], [], [])
+    whole = current = _Block(b"", None, 0, len(data))
     depth = 0
     modules: list[_Block] = []
     for token in _TOKEN.finditer(data):
@@ -156,21 +164,14 @@ def _module_blocks(data: bytes) -> list[_Block]:
 
 
 def _opened(name: bytes, parent: _Block, start: int, end: int) -> _Block:
-    block = _Block(name, parent, start, end, set(), [], [], [])
-    parent.holds.add(name)
-    if name == b"config":
-        parent.configs.append(block)
-    if name == b"computations":
-        parent.computations.append(block)
-    if name == b"instructions":
-        parent.instructions.append(block)
-        if parent.name == b"computations" and parent.parent is not None:
-            parent.parent.holds.add(b"instructions of computations")
+    block = _Block(name, parent, start, end)
+    if name in _PARTS:
+        parent.parts.setdefault(name, []).append(block)
     return block
 
 
 def _is_module(block: _Block) -> bool:
-    return b"instructions of computations" in block.holds
+    return any(block.instructions)
 
 
 def _unbalanced(position: int) -> GrammarError:

@@ -13,6 +13,7 @@ from google.protobuf import text_format
 
 from commlens.errors import GrammarError
 from commlens.hlo.model import UnreadableError
+from commlens.hlo.proto.tags import NO_MESSAGE
 from commlens.hlo.proto.written import Word, WrittenMessage
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _SPECIAL: Final = re.compile(rb"[^\x20-\x7e]|[\\\"]")
 _ESCAPES: Final = MappingProxyType({b"\n": rb"\n", b"\t": rb"\t", b"\r": rb"\r", b"\\": rb"\\", b'"': rb"\""})
 _OPENING: Final = (b"{", b"<", b"[")
 _SKIPPED: Final = ("blank", "separator")
+_NAMES: Final = ("word", "open")  # a word, or that of an extension in brackets
 _STEP: Final = b"  "
 """How much further the fields of a message are indented than the message."""
 
@@ -85,13 +87,21 @@ class TextMessage(WrittenMessage):
         known = self.kind.names.get(span[0])
         return known or next(_fields(self.data[span[1] : span[4]])).name.decode("utf-8", "replace")
 
-    def _values(self, tag: Tag) -> list[bytes]:
-        spans = [(start, end) for number, _, start, end, _ in self.spans if number == tag.number]
-        for start, _ in spans:
+    def _occurrences(self, tag: Tag) -> list[Span]:
+        """Return the spans of a field.
+
+        Raises:
+            GrammarError: one of them is a list of messages.
+        """
+        found = [span for span in self.spans if span[0] == tag.number]
+        for _, _, start, _, _ in found if tag.kind is not NO_MESSAGE else ():
             if self.data[start - 1 : start] == b"[":
                 msg = f"expected each of the messages {tag.name} to have a field of its own, found a list"
                 raise GrammarError(msg, position=start)
-        return [self.data[start:end] for start, end in spans]
+        return found
+
+    def _messages(self, tag: Tag) -> list[Span]:
+        return self._occurrences(tag)
 
     def _merged(self, values: Sequence[bytes]) -> bytes:
         return b" ".join(values)
@@ -107,8 +117,6 @@ class TextMessage(WrittenMessage):
             value = _moved(values[0].data, _lead_of(data[begin:behind]))
         else:
             value = _scalar(values[0])
-            if data[start - 1 : start] == b"[":
-                start, end = start - 1, end + 1
         return b"".join((data[begin:start], value, data[end:behind], self._written(tag, values[1:])))
 
     def _gap(self, place: int) -> bytes:
@@ -227,8 +235,8 @@ def _fields(data: bytes) -> Iterator[_Field]:
         first = last = at + 1 + (kinds[at + 1] == "colon")
         while kinds[first] == "string" == kinds[last + 1]:  # strings in a row are one
             last += 1
-        if last >= len(tokens):
-            msg = "expected a value behind the name of a field"
+        if last >= len(tokens) or name.kind not in _NAMES:
+            msg = "expected the name of a field and a value behind it"
             raise GrammarError(msg, position=name.end)
         at = last + 1
         end = tokens[last].end

@@ -109,6 +109,8 @@ def read_spans(data: bytes) -> list[tuple[int, int, int, int, int]]:
         begin = position
         tag, start = (data[begin], begin + 1) if data[begin] < _LONG else _varint(data, begin, end)
         wire_type, byte = tag & 7, data[start] if start < end else _LONG
+        if tag < _FIRST_TAG:
+            next(read_fields(data, begin, end))  # says what is wrong
         if wire_type == BYTES:
             length, start = (byte, start + 1) if byte < _LONG else _varint(data, start, end)
             position = start + length
@@ -116,10 +118,40 @@ def read_spans(data: bytes) -> list[tuple[int, int, int, int, int]]:
             position = start + 1 if byte < _LONG else _varint(data, start, end)[1]
         else:
             position = next(read_fields(data, begin, end)).end
-        if position > end or tag < _FIRST_TAG:
-            next(read_fields(data, begin, end))  # says what is wrong
+        if position > end:
+            next(read_fields(data, begin, end))
         spans.append((tag >> 3, begin, start, position, position))
     return spans
+
+
+def read_messages(data: bytes, number: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield what :func:`read_spans` returns, of one field that has messages or texts in it, without keeping the rest.
+
+    Args:
+        data: the message.
+        number: the field's number.
+
+    Raises:
+        WireError: the bytes are no message.
+
+    Example:
+        >>> list(read_messages(bytes([0x28, 7, 0x0A, 2, 104, 105]), 1))
+        [(1, 2, 4, 6, 6)]
+    """
+    wanted = number << 3 | BYTES
+    position, end = 0, len(data)
+    while position < end:
+        begin = position
+        tag, start = (data[begin], begin + 1) if data[begin] < _LONG else _varint(data, begin, end)
+        if tag & 7 != BYTES or tag < _FIRST_TAG:
+            position = next(read_fields(data, begin, end)).end
+            continue
+        length, start = _varint(data, start, end)
+        position = start + length
+        if position > end:
+            next(read_fields(data, begin, end))  # says what is wrong
+        if tag == wanted:
+            yield number, begin, start, position, position
 
 
 def varint(number: int) -> bytes:

@@ -93,8 +93,12 @@ class WrittenMessage(ABC):
         """Return the name of a field."""
 
     @abstractmethod
-    def _values(self, tag: Tag) -> Sequence[bytes]:
-        """Return the messages in the occurrences of a field, as they are written."""
+    def _occurrences(self, tag: Tag) -> list[Span]:
+        """Return where a field stands, in order."""
+
+    @abstractmethod
+    def _messages(self, tag: Tag) -> Iterable[Span]:
+        """Return where a field stands that has messages in it, of which there may be very many."""
 
     @abstractmethod
     def _merged(self, values: Sequence[bytes]) -> bytes:
@@ -114,11 +118,19 @@ class WrittenMessage(ABC):
 
     def messages(self, tag: Tag) -> list[Self]:
         """Return the messages in the occurrences of a field, in order."""
-        return [self._with_data(value, tag.kind) for value in self._values(tag)]
+        return [self._with_data(self.data[span[2] : span[3]], tag.kind) for span in self._occurrences(tag)]
+
+    def messages_at(self, tag: Tag, indexes: Collection[int]) -> dict[int, Self]:
+        """Return the messages in some occurrences of a field, by index."""
+        return {
+            index: self._with_data(self.data[span[2] : span[3]], tag.kind)
+            for index, span in enumerate(self._messages(tag))
+            if index in indexes
+        }
 
     def message(self, tag: Tag) -> Self | None:
         """Return the message in a field that should occur once, its occurrences put together; None without any."""
-        values = self._values(tag)
+        values = [self.data[span[2] : span[3]] for span in self._occurrences(tag)]
         return self._with_data(self._merged(values), tag.kind) if values else None
 
     def fields(self) -> dict[str, bytes]:
@@ -138,9 +150,8 @@ class WrittenMessage(ABC):
         """
         spans = self.spans
         splices: list[_Splice] = []
-        for tag in sorted(changes):
-            values = changes[tag]
-            own = [span for span in spans if span[0] == tag.number]
+        for tag in sorted(changes, key=_number):
+            values, own = changes[tag], self._occurrences(tag)
             if own:
                 splices.append((own[0][1], own[0][4], self._rewritten(own[0], tag, values) if values else b""))
                 splices += [(begin, end, b"") for _, begin, _, _, end in own[1:]]
@@ -151,16 +162,16 @@ class WrittenMessage(ABC):
         return self._spliced(splices)
 
     def with_replaced(self, tag: Tag, values: Mapping[int, Sequence[Value]]) -> Self:
-        """Return the message with some occurrences of a field replaced.
+        """Return the message with some of the messages in a field replaced.
 
         Args:
             tag: the field.
             values: by index of the occurrence, what to write in its place: one, several, none.
         """
-        own = [span for span in self.spans if span[0] == tag.number]
         return self._spliced(
-            (own[index][1], own[index][4], self._rewritten(own[index], tag, values[index]) if values[index] else b"")
-            for index in sorted(values)
+            (span[1], span[4], self._rewritten(span, tag, values[index]) if values[index] else b"")
+            for index, span in enumerate(self._messages(tag))
+            if index in values
         )
 
     def with_inserted(self, tag: Tag, index: int, value: Value) -> Self:
@@ -171,7 +182,7 @@ class WrittenMessage(ABC):
             index: which occurrence it becomes.
             value: what to write.
         """
-        own = [span for span in self.spans if span[0] == tag.number]
+        own = self._occurrences(tag)
         if not own:
             return self.with_fields({tag: [value]})
         return self._spliced([self._insertion(own[index][1] if index < len(own) else own[-1][4], tag, [value])])
@@ -191,6 +202,10 @@ class WrittenMessage(ABC):
             done = end
         pieces.append(data[done:])
         return self._with_data(b"".join(pieces), self.kind)
+
+
+def _number(tag: Tag) -> int:
+    return tag.number
 
 
 def _place(splice: _Splice) -> tuple[int, int]:

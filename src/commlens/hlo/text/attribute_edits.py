@@ -15,6 +15,7 @@ from commlens.hlo.text.values import read_integer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from commlens.hlo.agreement import AttributeChange
     from commlens.hlo.text.line import Line
 
 LAST_ATTRIBUTES: Final = ("control-predecessors", "metadata", "backend_config")
@@ -22,18 +23,6 @@ LAST_ATTRIBUTES: Final = ("control-predecessors", "metadata", "backend_config")
 
 _ENTRY: Final = re.compile(rb"\s*(?P<key>" + NAME + rb")\s*=\s*")
 _SEPARATOR: Final = re.compile(rb"\s*,\s*")
-
-
-class AttributeChange(NamedTuple):
-    """What is to become of an instruction's attributes.
-
-    Attributes:
-        channel_id: the new channel id, None to leave it.
-        frontend_attributes: new values of frontend attributes, by key.
-    """
-
-    channel_id: int | None
-    frontend_attributes: Mapping[str, str]
 
 
 def attribute_splices(line: Line, source: bytes, change: AttributeChange) -> list[Splice]:
@@ -51,6 +40,7 @@ def attribute_splices(line: Line, source: bytes, change: AttributeChange) -> lis
         EditError: the frontend attributes are no map that can be added to.
 
     Example:
+        >>> from commlens.hlo.agreement import AttributeChange
         >>> from commlens.hlo.text.line import parse_line
         >>> text = b'x = f32[8] all-reduce(a), to_apply=add, metadata={op_name="f"}'
         >>> attribute_splices(parse_line(text), text, AttributeChange(3, {"stream_id": "0"}))[1]

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.errors import GrammarError
+from commlens.hlo.agreement import AttributeChange
 from commlens.hlo.edits import EditError
-from commlens.hlo.text.attribute_edits import AttributeChange, attribute_splices
+from commlens.hlo.text.attribute_edits import attribute_splices
 from commlens.hlo.text.lexis import NAME, SINGLE_QUOTED, STRING, depth_of
 from commlens.hlo.text.line import parse_line
 from commlens.hlo.text.splices import Splice

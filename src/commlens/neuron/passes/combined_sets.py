@@ -10,7 +10,7 @@ from commlens.hlo import Combine
 from commlens.neuron.frontend_attributes import COLLECTIVE_TYPE, STREAM_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from commlens.hlo import Json, Site
 
@@ -19,6 +19,9 @@ Value = TypeVar("Value", str, bytes)
 _MEANINGFUL: Final = (COLLECTIVE_TYPE, STREAM_ID)
 """Frontend attributes whose loss other passes notice."""
 
+_NUMBERS: Final = ("_line", "_column", "_id")
+"""How the names of those fields of metadata end that hold numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class CombinedSet:
@@ -26,10 +29,9 @@ class CombinedSet:
 
     Attributes:
         edit: what makes one of them.
-        members: how many they are.
         num_bytes: bytes of all results.
-        dropped: what the members do not agree on and the new instruction does not have: the values found, in the order
-            of the members, None for a member without one; by frontend attribute, metadata field and other attribute.
+        dropped: what the members do not agree on and the new instruction does not have, by frontend attribute, metadata
+            field and other attribute: the different values in the order in which they are met, None for absence.
         channel_ids_gone: channel ids of members that the new instruction does not have.
     """
 
@@ -79,14 +81,18 @@ def combined_set(name: str, members: Sequence[Site]) -> CombinedSet:
     return CombinedSet(
         edit=Combine(tuple(instructions), name, frontend, metadata, others, common_dimension(members)),
         num_bytes=sum(shape.num_bytes or 0 for each in members for shape in each.signature.result_shapes),
-        dropped={"frontend_attributes": lost_frontend, "metadata": lost_metadata, "other": lost_others},
+        dropped={
+            "frontend_attributes": lost_frontend,
+            "metadata": _in_words(lost_metadata, _metadata),
+            "other": _in_words(lost_others, _attribute),
+        },
         channel_ids_gone=tuple(each for each in channel_ids if each != members[0].channel_id),
     )
 
 
 def agreement(
     attributes: Sequence[Mapping[str, Value]],
-) -> tuple[frozenset[str], dict[str, tuple[str | None, ...]]]:
+) -> tuple[frozenset[str], dict[str, tuple[Value | None, ...]]]:
     """Compare attributes of several instructions.
 
     Args:
@@ -102,12 +108,28 @@ def agreement(
     """
     keys = dict.fromkeys(key for each in attributes for key in each)
     values = {key: tuple(dict.fromkeys(each.get(key) for each in attributes)) for key in keys}
-    differing = {key: tuple(map(_text, found)) for key, found in values.items() if len(found) > 1}
+    differing = {key: found for key, found in values.items() if len(found) > 1}
     return frozenset(values.keys() - differing.keys()), differing
 
 
-def _text(value: str | bytes | None) -> str | None:
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+def _in_words(
+    lost: Mapping[str, Sequence[bytes | None]], words: Callable[[str, bytes], str]
+) -> dict[str, tuple[str | None, ...]]:
+    return {key: tuple(each if each is None else words(key, each) for each in found) for key, found in lost.items()}
+
+
+def _attribute(_: str, value: bytes) -> str:
+    return value.decode(errors="backslashreplace")
+
+
+def _metadata(key: str, value: bytes) -> str:
+    """Return a field of metadata for people: a text repeats its key and quotes it, a proto encodes numbers."""
+    written = f"{key}=".encode()
+    if value.startswith(written):
+        return _attribute(key, value.removeprefix(written).strip(b'"'))
+    if key.endswith(_NUMBERS):
+        return str(sum((byte & 127) << 7 * place for place, byte in enumerate(value)))
+    return _attribute(key, value)
 
 
 def common_dimension(members: Sequence[Site]) -> int | None:

@@ -132,16 +132,14 @@ class HloInstructionOutline(_message.Message):
     def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[bytes] = ..., id: _Optional[int] = ..., called_computation_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class HloInstructionEdges(_message.Message):
-    __slots__ = ("name", "id", "operand_ids", "control_predecessor_ids")
-    NAME_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("id", "operand_ids", "control_predecessor_ids")
     ID_FIELD_NUMBER: _ClassVar[int]
     OPERAND_IDS_FIELD_NUMBER: _ClassVar[int]
     CONTROL_PREDECESSOR_IDS_FIELD_NUMBER: _ClassVar[int]
-    name: bytes
     id: int
     operand_ids: _containers.RepeatedScalarFieldContainer[int]
     control_predecessor_ids: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, name: _Optional[bytes] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class HloCollectiveOutline(_message.Message):
     __slots__ = ("name", "metadata", "channel_id", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "sharding", "backend_config", "all_reduce_id", "statistics_viz", "original_value", "backend_config_payload")

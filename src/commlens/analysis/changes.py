@@ -1,0 +1,137 @@
+"""What differs between two schedules: added, removed, changed, moved."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from commlens.analysis.change_details import Detail, meaning_details, place_detail, run_details
+from commlens.analysis.permutes import lost_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from commlens.analysis.matching import Matching, Move, Reorder
+    from commlens.analysis.meanings import Meanings
+    from commlens.analysis.schedules import Schedule
+
+ChangeKind: TypeAlias = Literal["added", "removed", "changed", "order", "spelling"]
+"""What became of a collective; the last one says the same in other words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A collective, or a loop or branch of some, that runs at another place among the others.
+
+    Attributes:
+        before: names of the collectives in the first module.
+        after: names in the second one.
+        what: where it runs now, in words.
+    """
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    what: str
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the move in its JSON form."""
+        return {"before": list(self.before), "after": list(self.after), "what": self.what}
+
+
+@dataclass(frozen=True, slots=True)
+class StepChange:
+    """One difference between two schedules.
+
+    Attributes:
+        kind: what became of a step.
+        before: number of the step in the first schedule; None where it has none such. Of an order the first that moved.
+        after: number in the second one likewise.
+        what: what exactly differs, in words.
+        details: the same fact by fact.
+        moved: of an order, everything that moved.
+    """
+
+    kind: ChangeKind
+    before: int | None
+    after: int | None
+    what: str
+    details: tuple[Detail, ...] = ()
+    moved: tuple[Moved, ...] = ()
+
+    @classmethod
+    def of(cls, kind: ChangeKind, before: int, after: int, details: tuple[Detail, ...]) -> StepChange:
+        """Make a change that says its details in words."""
+        return cls(kind, before, after, "; ".join(detail.what for detail in details), details)
+
+
+def step_changes(before: Schedule, after: Schedule, matching: Matching, meanings: Meanings) -> list[StepChange]:
+    """List how two schedules differ.
+
+    Args:
+        before: the first schedule.
+        after: the second one.
+        matching: which of their steps belong together.
+        meanings: what the numbers of meanings mean.
+
+    Returns:
+        What is removed, changed and added, in the order of the steps; then one entry for each part of the program in
+        which things moved.
+    """
+    new = [(after.steps[j].name, meanings[after.steps[j].meaning]) for j in matching.added]
+    found: list[tuple[tuple[int, int], StepChange]] = []
+    for i, j in matching.pairs:
+        first, second = before.steps[i], after.steps[j]
+        details: list[Detail] = []
+        if first.meaning != second.meaning:
+            meant = meanings[first.meaning], meanings[second.meaning]
+            details += [*meaning_details(*meant), *lost_targets(*meant, new)]
+        details += run_details(first, second)
+        if (i, j) in matching.displaced:
+            details.append(place_detail(first, second))
+        if details:
+            found.append(((i, 0), StepChange.of("changed", i, j, tuple(details))))
+    for i in matching.removed:
+        found.append(((i, 0), StepChange("removed", i, None, _gone(before, i, meanings))))
+    behind = sorted((j, i) for i, j in matching.pairs)
+    for j in matching.added:
+        place = bisect_left(behind, (j, -1))
+        found.append(((behind[place - 1][1] if place else -1, 1), StepChange("added", None, j, _gone(after, j, meanings))))
+    found.sort(key=lambda entry: entry[0])
+    return [*(change for _, change in found), *_orders(before, after, matching.reorders)]
+
+
+def _gone(schedule: Schedule, number: int, meanings: Meanings) -> str:
+    """Describe a collective that the other side has not."""
+    step = schedule.steps[number]
+    return f"{described(meanings, step.meaning)}, in {step.computation}"
+
+
+def described(meanings: Meanings, number: int) -> str:
+    """Describe what a collective does in a few words: devices, axes, shapes.
+
+    Args:
+        meanings: what numbers of meanings mean.
+        number: the meaning.
+    """
+    meaning = meanings[number]
+    along = "" if meaning.axes is None else f" along {','.join(meaning.axes) or 'none'}"
+    size = "" if meaning.operand_bytes is None else f", {meaning.operand_bytes:,} B"
+    return f"devices {meaning.devices}{along}{size}"
+
+
+def _orders(before: Schedule, after: Schedule, reorders: Sequence[Reorder]) -> Iterator[StepChange]:
+    for reorder in reorders:
+        moved = tuple(_moved(before, after, move) for move in reorder.moves)
+        first = reorder.moves[0]
+        more = f", and {len(moved) - 1:,} more moved" if len(moved) > 1 else ""
+        place = f"in {reorder.before}: " if reorder.before else ""
+        yield StepChange("order", first.before[0], first.after[0], f"{place}{moved[0].what}{more}", (), moved)
+
+
+def _moved(before: Schedule, after: Schedule, move: Move) -> Moved:
+    names = [before.steps[i].name for i in move.before]
+    what = names[0] if len(names) == 1 else f"{names[0]} and what runs with it"
+    if move.crossed:
+        what += f" now runs {'before' if move.earlier else 'after'} {before.steps[move.crossed[0]].name}"
+    return Moved(tuple(names), tuple(after.steps[j].name for j in move.after), what)

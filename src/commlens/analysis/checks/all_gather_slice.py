@@ -1,0 +1,98 @@
+"""An all-gather of which only a part is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from commlens.analysis.checks.questions import figures_of
+from commlens.analysis.checks.tracing import results_of, slices_of, values_of
+from commlens.analysis.checks.uses import Flows
+from commlens.analysis.checks.words import in_bytes
+from commlens.analysis.wire import ring_bytes
+from commlens.hlo import Example, Finding, Rule, UnreadableError, some_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from commlens.analysis.checks.tracing import Value
+    from commlens.hlo import Shape, Subject
+
+
+def find(subject: Subject) -> Iterator[Finding]:
+    """Name every result of an all-gather that is only used by slices which together take less than the whole."""
+    flows = subject.ask(Flows)
+    for site in subject.sites:
+        signature = site.signature
+        groups = figures_of(subject, site).participation.groups if signature.opcode == "all-gather" else None
+        number = 0 if groups is None else groups.num_devices_per_group or 0
+        for value in values_of(flows, site.instruction) if number > 1 else ():
+            for place, values in (results_of(value, len(signature.result_shapes)) or {}).items():
+                shape = signature.result_shapes[place] if place < len(signature.result_shapes) else None
+                cuts = slices_of(flows, values)
+                used = None if shape is None or not cuts else _used(shape, number, cuts)
+                if shape is not None and cuts and used is not None:
+                    message = _message(shape, number, cuts, used)
+                    yield Finding.about(message, site, *(cut.instruction for cut in cuts))
+
+
+def _used(shape: Shape, number: int, cuts: Sequence[Value]) -> int | None:
+    """Return how many elements some slices take, None where that is as many as are gathered, or cannot be told."""
+    whole = shape.num_elements
+    try:
+        sizes = [cut.instruction.shape.num_elements for cut in cuts]
+        padded = any(_drops_padding(cut, number) for cut in cuts)
+    except UnreadableError:
+        return None
+    used = sum(size or 0 for size in sizes)
+    return None if whole is None or padded or None in sizes or used >= whole else used
+
+
+def _drops_padding(cut: Value, number: int) -> bool:
+    """Whether a slice only takes away what uneven shards were filled up with: all shards are needed for the rest."""
+    if cut.instruction.opcode != "slice":
+        return False
+    before, after = cut.operands[0].instruction.shape.dimensions, cut.instruction.shape.dimensions
+    if len(before) != len(after):
+        return True
+    return all(part == whole or -(-part // number) * number >= whole for whole, part in zip(before, after, strict=True))
+
+
+def _message(shape: Shape, number: int, cuts: Sequence[Value], used: int) -> str:
+    received = ring_bytes("all-gather", number, operand_bytes=None, result_bytes=shape.num_bytes)
+    figure = "" if received is None else f"; a device receives {in_bytes(received)} on a ring"
+    return (
+        f"expected all of {shape}, which is gathered, to be used, found slices of {used:,} of its "
+        f"{shape.num_elements or 0:,} elements ({some_of([cut.instruction.name for cut in cuts])}){figure}; slice "
+        "before gathering, or send only what is used"
+    )
+
+
+RULE: Final = Rule(
+    id="all-gather-slice",
+    severity="warning",
+    title="An all-gather of which only a part is used",
+    documentation=(
+        "All that is used of an all-gather are slices, and together they have fewer elements than was gathered: the "
+        "rest was moved and held for nothing. It is what is left when a partitioner cannot go from one sharding to "
+        "another and copies everything everywhere first. A slice along another dimension can be made before "
+        "gathering; one along the gathered dimension is a collective-permute, an all-to-all or a broadcast, or, where "
+        "each device takes back what it gave, nothing at all. Slices that only take the padding of uneven shards away "
+        "do not count."
+    ),
+    source="AllGatherDynamicSliceSimplifier, xla/service/gpu/transforms/all_gather_dynamic_slice_simplifier.cc",
+    bad=Example("""HloModule example, replica_count=4
+ENTRY e {
+  p = f32[8,64] parameter(0)
+  g = f32[32,64] all-gather(p), replica_groups={{0,1,2,3}}, dimensions={0}
+  ROOT o = f32[32,16] slice(g), slice={[0:32], [0:16]}
+}
+"""),
+    good=Example("""HloModule example, replica_count=4
+ENTRY e {
+  p = f32[8,64] parameter(0)
+  o = f32[8,16] slice(p), slice={[0:8], [0:16]}
+  ROOT g = f32[32,16] all-gather(o), replica_groups={{0,1,2,3}}, dimensions={0}
+}
+"""),
+    find=find,
+)

@@ -1,0 +1,143 @@
+"""Two versions of a module held against each other: whether they can be run side by side, and what came of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from commlens.analysis.participation import Counts
+from commlens.errors import InputError
+from commlens.hlo import CallGraph
+
+if TYPE_CHECKING:
+    from commlens.hlo import Module
+
+MOST_ROUNDS: Final = 10_000
+"""Rounds that all loops of a module may make in one run, unless another number is asked for."""
+
+_LEFT_OUT: Final = re.compile(rb"\bconstant\(\{\.\.\.\}\)")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultDifference:
+    """One result of two modules.
+
+    Attributes:
+        index: which result.
+        max_ulp: how far they are apart on the device where that is most, in units in the last place; 0 for integers
+            that are equal; None where there is no such distance.
+        differs: where and how they differ by more than they may; None where they do not.
+        finite: whether there is any finite number in it; a result without one shows nothing.
+    """
+
+    index: int
+    max_ulp: int | None
+    differs: str | None
+    finite: bool = True
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the keys that say something."""
+        said: dict[str, object] = {
+            "max_ulp": self.max_ulp,
+            "differs": self.differs,
+            "finite": None if self.finite else False,
+        }
+        return {"index": self.index, **{key: value for key, value in said.items() if value is not None}}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The answer of ``prove`` about two modules.
+
+    Attributes:
+        paths: where the modules came from.
+        counts: replicas and partitions that they were run with.
+        outputs: their results.
+        max_ulp: units in the last place by which floats were allowed to differ.
+        runtime: what they were run on, e.g. ``"jax 0.10.2"``.
+    """
+
+    paths: tuple[str, str]
+    counts: Counts
+    outputs: tuple[ResultDifference, ...]
+    max_ulp: int
+    runtime: str
+
+    @property
+    def agree(self) -> bool:
+        """Whether no result differs."""
+        return all(output.differs is None for output in self.outputs)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the answer in its JSON form."""
+        return {
+            "modules": list(self.paths),
+            "replicas": self.counts.replicas,
+            "partitions": self.counts.partitions,
+            "outputs": [output.as_dict() for output in self.outputs],
+            "agree": self.agree,
+            "runtime": self.runtime,
+        }
+
+
+def counts_of_both(first: Module, second: Module, *, most_devices: int, most_rounds: int = MOST_ROUNDS) -> Counts:
+    """Return the counts with which two modules can be run side by side.
+
+    Args:
+        first: one module.
+        second: the other.
+        most_devices: devices that may run.
+        most_rounds: rounds that the loops of a module may make in one run, as far as they can be counted.
+
+    Raises:
+        InputError: nobody states the counts, they differ, or a module is too large to be run.
+    """
+    counts = _counts(first)
+    others = _counts(second)
+    if counts != others:
+        reason = f"expected {_spoken(counts)} as in {first.path}, found {_spoken(others)}"
+        raise InputError(reason, path=second.path)
+    if counts.replicas * counts.partitions > most_devices:
+        reason = (
+            f"expected at most {most_devices} devices to run on, found {_spoken(counts)} (--max-devices allows more)"
+        )
+        raise InputError(reason, path=first.path)
+    for module in (first, second):
+        _check_constants(module)
+        _check_rounds(module, most_rounds)
+    return counts
+
+
+def _counts(module: Module) -> Counts:
+    counts = Counts.of(module.replica_count, module.num_partitions)
+    if counts is None:
+        reason = "nobody states how many replicas and partitions to run; give them with --replicas and --partitions"
+        raise InputError(reason, path=module.path)
+    return counts
+
+
+def _spoken(counts: Counts) -> str:
+    return f"{counts.replicas} x {counts.partitions} (replicas x partitions)"
+
+
+def _check_constants(module: Module) -> None:
+    """Refuse constants that a dump has left out: XLA reads them as zeros."""
+    left_out = _LEFT_OUT.search(module.to_bytes()) if module.format == "text" else None
+    if left_out is not None:
+        reason = "expected all constants to be written out, found one that the dump left out; the proto has them all"
+        line = module.to_bytes().count(b"\n", 0, left_out.start()) + 1
+        raise InputError(reason, path=module.path, line=line, column=1)
+
+
+def _check_rounds(module: Module, most: int) -> None:
+    """Refuse loops that would run for too long; those that cannot be counted have the time limit."""
+    bodies = {
+        callee: loop for loop in module.instructions_of({"while"}) for role, callee in loop.called if role == "body"
+    }
+    graph = CallGraph(module, bodies, lambda _: False)
+    for body, loop in bodies.items():
+        rounds = graph.executions(body)
+        if rounds is not None and rounds > most:
+            reason = f"expected loops of at most {most} rounds in one run, found {rounds} of {loop.name} (--max-rounds)"
+            raise InputError(reason, path=module.path, line=loop.line)

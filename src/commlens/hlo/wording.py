@@ -1,0 +1,38 @@
+"""Words in the sentences of rules: a few of many things, the beginning of a long text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SHOWN: Final = 4
+_LONGEST: Final = 60
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Name a few of several things, and say how many more there are.
+
+    Args:
+        names: what they are called; at least one.
+
+    Example:
+        >>> some_of(["a"]), some_of(["a", "b"]), some_of([f"x.{i}" for i in range(6)])
+        ('a', 'a and b', 'x.0, x.1, x.2, x.3 and 2 more')
+    """
+    shown = list(names[:_SHOWN])
+    rest = len(names) - len(shown)
+    last = f"{rest:,} more" if rest else shown.pop()
+    return f"{', '.join(shown)} and {last}" if shown else last
+
+
+def shortened(value: object) -> str:
+    """Write a value that may be of any length.
+
+    Example:
+        >>> len(shortened("x" * 100)), shortened([1, 2])
+        (63, '[1, 2]')
+    """
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
