@@ -69,8 +69,9 @@ def test_negative_ids_are_wrong_whatever_the_counts() -> None:
 def test_counts_of_the_options_count() -> None:
     """Counts that the user states are known counts."""
     text = module_of(reduced("{{0,1}}")).to_bytes().decode()
-    assert ids_of(problems_in(load(text, partitions=4))) == []
+    assert ids_of(problems_in(load(text))) == []
     assert ids_of(problems_in(load(text, replicas=1, partitions=4))) == ["groups-incomplete"]
+    assert ids_of(problems_in(load(text, replicas=1, partitions=2))) == []
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from commlens.analysis.change_details import Detail
+from commlens.analysis.changes import Moved
 from commlens.analysis.checks import RULES
 from commlens.analysis.checks.baseline import Baseline, Judged, read_baseline
 from commlens.analysis.checks.choosing import chosen_rules, matches, rule_of
 from commlens.analysis.checks.running import Problem, check
 from commlens.analysis.claims import Claim, claim_of, claims_of
 from commlens.analysis.collective_groups import CollectiveGroups, groups_from_sharding, groups_over
+from commlens.analysis.differences import Change, ModuleDiff, TotalChange, diff
 from commlens.analysis.equivalence import MOST_ROUNDS, Comparison, ResultDifference, counts_of_both
 from commlens.analysis.expectations import Expectation, ExpectationError, expect
 from commlens.analysis.experiments import Outcome, Program
@@ -33,10 +36,12 @@ __all__ = [
     "ROW_KEYS",
     "RULES",
     "Baseline",
+    "Change",
     "Claim",
     "CollectiveGroups",
     "Comparison",
     "Counts",
+    "Detail",
     "Expectation",
     "ExpectationError",
     "Explanation",
@@ -44,6 +49,8 @@ __all__ = [
     "Judged",
     "LayoutMatch",
     "MeshLike",
+    "ModuleDiff",
+    "Moved",
     "Outcome",
     "Problem",
     "Program",
@@ -56,6 +63,7 @@ __all__ = [
     "Scaled",
     "Step",
     "Total",
+    "TotalChange",
     "Totals",
     "Unfolding",
     "as_mesh",
@@ -64,6 +72,7 @@ __all__ = [
     "claim_of",
     "claims_of",
     "counts_of_both",
+    "diff",
     "expect",
     "explain",
     "groups_from_sharding",

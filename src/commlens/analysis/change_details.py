@@ -59,16 +59,17 @@ def meaning_details(before: Meaning, after: Meaning) -> Iterator[Detail]:
     yield from _devices(before, after)
     yield from _shapes("operand_shapes", "operands", before.operand_shapes, after.operand_shapes)
     yield from _bytes("operand_bytes", "payload", before.operand_bytes, after.operand_bytes)
-    yield from _shapes("result_shapes", "results", before.result_shapes, after.result_shapes)
-    yield from _bytes("result_bytes", "result", before.result_bytes, after.result_bytes)
+    if not (_keeps_shapes(before) and _keeps_shapes(after)):
+        yield from _shapes("result_shapes", "results", before.result_shapes, after.result_shapes)
+        yield from _bytes("result_bytes", "result", before.result_bytes, after.result_bytes)
     yield from _plain("dimension", "dimension", before.dimension, after.dimension)
     if before.reduction != after.reduction:
-        texts = [None if each is None else each.text for each in (before.reduction, after.reduction)]
-        same = ", which computes something else" if texts[0] == texts[1] else ""
-        yield Detail("reduction", texts[0], texts[1], f"reduction {_said(texts[0])} -> {_said(texts[1])}{same}")
+        first, second = (None if each is None else each.text for each in (before.reduction, after.reduction))
+        same = ", which computes something else" if first == second else ""
+        yield Detail("reduction", first, second, f"reduction {_said(first)} -> {_said(second)}{same}")
     if before.token_operands != after.token_operands:
-        tokens = [list(before.token_operands), list(after.token_operands)]
-        yield Detail("token_operands", *tokens, f"operands that only order things: {tokens[0]} -> {tokens[1]}")
+        first, second = list(before.token_operands), list(after.token_operands)
+        yield Detail("token_operands", first, second, f"operands that only order things: {first} -> {second}")
     yield from _plain("stream_id", "stream_id", before.stream, after.stream)
 
 
@@ -84,8 +85,8 @@ def run_details(before: Step, after: Step) -> Iterator[Detail]:
 
 def place_detail(before: Step, after: Step) -> Detail:
     """Say that a collective stands in another part of the program."""
-    places = [before.computation, after.computation]
-    return Detail("computation", *places, f"stands in {places[0]} -> in {places[1]}")
+    first, second = before.computation, after.computation
+    return Detail("computation", first, second, f"stands in {first} -> in {second}")
 
 
 def spelling_details(before: Row, after: Row) -> Iterator[Detail]:
@@ -112,6 +113,10 @@ def figures_details(before: Figures, after: Figures) -> Iterator[Detail]:
     for key in sorted({*first.frontend_attributes, *second.frontend_attributes} - {STREAM}):
         values = (first.frontend_attributes.get(key), second.frontend_attributes.get(key))
         yield from _plain(f"frontend_attributes.{key}", f"attribute {key}", *values)
+
+
+def _keeps_shapes(meaning: Meaning) -> bool:
+    return meaning.operand_shapes == meaning.result_shapes
 
 
 def _devices(before: Meaning, after: Meaning) -> Iterator[Detail]:
@@ -175,9 +180,9 @@ def _plain(key: str, what: str, before: object, after: object) -> Iterator[Detai
 
 def _written(key: str, before: object, after: object) -> Iterator[Detail]:
     """Yield a difference in the text of groups or pairs, with the attribute as its name."""
-    texts = [None if each is None else str(each) for each in (before, after)]
-    if texts[0] != texts[1]:
-        yield Detail(key, *texts, f"{key} {_said(texts[0])} -> {_said(texts[1])}")
+    first, second = (None if each is None else str(each) for each in (before, after))
+    if first != second:
+        yield Detail(key, first, second, f"{key} {_said(first)} -> {_said(second)}")
 
 
 def _said(value: object) -> str:

@@ -78,8 +78,26 @@ def step_changes(before: Schedule, after: Schedule, matching: Matching, meanings
         What is removed, changed and added, in the order of the steps; then one entry for each part of the program in
         which things moved.
     """
+    changed = (((i, 0), change) for i, change in _changed(before, after, matching, meanings))
+    removed = (((i, 0), StepChange("removed", i, None, _alone(before, i, meanings))) for i in matching.removed)
+    partners = sorted((j, i) for i, j in matching.pairs)
+    added = (
+        ((_before(partners, j), 1), StepChange("added", None, j, _alone(after, j, meanings))) for j in matching.added
+    )
+    found = sorted([*changed, *removed, *added], key=lambda entry: entry[0])
+    return [*(change for _, change in found), *_orders(before, after, matching.reorders)]
+
+
+def _before(partners: Sequence[tuple[int, int]], number: int) -> int:
+    """Return the step of the first schedule behind which a step of the second one belongs, -1 for the start."""
+    place = bisect_left(partners, (number, -1))
+    return partners[place - 1][1] if place else -1
+
+
+def _changed(
+    before: Schedule, after: Schedule, matching: Matching, meanings: Meanings
+) -> Iterator[tuple[int, StepChange]]:
     new = [(after.steps[j].name, meanings[after.steps[j].meaning]) for j in matching.added]
-    found: list[tuple[tuple[int, int], StepChange]] = []
     for i, j in matching.pairs:
         first, second = before.steps[i], after.steps[j]
         details: list[Detail] = []
@@ -90,18 +108,10 @@ def step_changes(before: Schedule, after: Schedule, matching: Matching, meanings
         if (i, j) in matching.displaced:
             details.append(place_detail(first, second))
         if details:
-            found.append(((i, 0), StepChange.of("changed", i, j, tuple(details))))
-    for i in matching.removed:
-        found.append(((i, 0), StepChange("removed", i, None, _gone(before, i, meanings))))
-    behind = sorted((j, i) for i, j in matching.pairs)
-    for j in matching.added:
-        place = bisect_left(behind, (j, -1))
-        found.append(((behind[place - 1][1] if place else -1, 1), StepChange("added", None, j, _gone(after, j, meanings))))
-    found.sort(key=lambda entry: entry[0])
-    return [*(change for _, change in found), *_orders(before, after, matching.reorders)]
+            yield i, StepChange.of("changed", i, j, tuple(details))
 
 
-def _gone(schedule: Schedule, number: int, meanings: Meanings) -> str:
+def _alone(schedule: Schedule, number: int, meanings: Meanings) -> str:
     """Describe a collective that the other side has not."""
     step = schedule.steps[number]
     return f"{described(meanings, step.meaning)}, in {step.computation}"
@@ -122,16 +132,17 @@ def described(meanings: Meanings, number: int) -> str:
 
 def _orders(before: Schedule, after: Schedule, reorders: Sequence[Reorder]) -> Iterator[StepChange]:
     for reorder in reorders:
-        moved = tuple(_moved(before, after, move) for move in reorder.moves)
-        first = reorder.moves[0]
-        more = f", and {len(moved) - 1:,} more moved" if len(moved) > 1 else ""
+        first, *others = reorder.moves
+        moved = _moved(before, after, first)
+        more = f", and {len(others):,} more moved" if others else ""
         place = f"in {reorder.before}: " if reorder.before else ""
-        yield StepChange("order", first.before[0], first.after[0], f"{place}{moved[0].what}{more}", (), moved)
+        rest = (_moved(before, after, other) for other in others)
+        yield StepChange("order", first.before[0], first.after[0], f"{place}{moved.what}{more}", (), (moved, *rest))
 
 
 def _moved(before: Schedule, after: Schedule, move: Move) -> Moved:
-    names = [before.steps[i].name for i in move.before]
-    what = names[0] if len(names) == 1 else f"{names[0]} and what runs with it"
+    names = tuple(before.steps[i].name for i in move.before)
+    what = before.steps[move.before[0]].name + (" and what runs with it" if len(names) > 1 else "")
     if move.crossed:
         what += f" now runs {'before' if move.earlier else 'after'} {before.steps[move.crossed[0]].name}"
-    return Moved(tuple(names), tuple(after.steps[j].name for j in move.after), what)
+    return Moved(names, tuple(after.steps[j].name for j in move.after), what)

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from commlens.analysis.change_details import Detail, spelling_details
-from commlens.analysis.changes import ChangeKind, Moved, StepChange, step_changes
-from commlens.analysis.inventory import Report, collector_off, mesh_of, report_of
+from commlens.analysis.change_details import spelling_details
+from commlens.analysis.changes import StepChange, step_changes
+from commlens.analysis.common_ground import Ground, common_ground
+from commlens.analysis.inventory import collector_off
 from commlens.analysis.matching import match
 from commlens.analysis.meanings import Meanings
-from commlens.analysis.meshes import as_mesh, mesh_as_json
-from commlens.analysis.participation import Counts
+from commlens.analysis.records import Record
 from commlens.analysis.schedules import schedule_of
 from commlens.analysis.totals import OPCODES, Total, totals_of
-from commlens.hlo import discover, is_scheduled
+from commlens.hlo import is_scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commlens.analysis.axis_names import AxesKey
+    from commlens.analysis.change_details import Detail
+    from commlens.analysis.changes import ChangeKind, Moved
+    from commlens.analysis.inventory import Report
     from commlens.analysis.matching import Matching
     from commlens.analysis.meshes import MeshLike
     from commlens.analysis.row import Row
     from commlens.analysis.schedules import Schedule
-    from commlens.hlo import Discovery, Module
-    from commlens.topology import Mesh
+    from commlens.hlo import Module
 
-HOST: "str" = "host"
+_TotalKey: TypeAlias = tuple[tuple[tuple[int, int, int], ...], str, str]
+
+HOST_AXES: Final = "host"
+"""How totals spell the axes of a transfer to or from the host."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +51,7 @@ class Change:
 
     kind: ChangeKind
     opcode: str
-    axes: tuple[str, ...] | None
+    axes: list[str] | None
     before: Row | None
     after: Row | None
     what: str
@@ -59,10 +63,173 @@ class Change:
         return {
             "kind": self.kind,
             "opcode": self.opcode,
-            "axes": None if self.axes is None else list(self.axes),
+            "axes": self.axes,
             "before": None if self.before is None else self.before.as_dict(),
             "after": None if self.after is None else self.after.as_dict(),
             "what": self.what,
             "details": [detail.as_dict() for detail in self.details],
             "moved": [move.as_dict() for move in self.moved],
         }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TotalChange(Record):
+    """The sums of one operation along some axes, in both modules.
+
+    Attributes:
+        axes: the axes in mesh order, joined by commas; ``"none"``, ``"?"``, or ``"host"`` for transfers to the host.
+        opcode: the operation.
+        before: the sum in the first module; None where it has none such.
+        after: the sum in the second one.
+    """
+
+    axes: str
+    opcode: str
+    before: Total | None
+    after: Total | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the sums differ."""
+        return self.before != self.after
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the sums in their JSON form."""
+        totals = {"before": self.before, "after": self.after}
+        sums = {key: None if total is None else dict(total) for key, total in totals.items()}
+        return {"axes": self.axes, "opcode": self.opcode, **sums}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModuleDiff:
+    """How the communication of two modules differs.
+
+    Attributes:
+        before: the report of the first module.
+        after: the report of the second one.
+        changes: removed, changed and added collectives in the order in which they stand, then reorders, then what is
+            merely spelled in another way.
+        totals: the sums by axes and operation.
+        notes: what to know of the comparison, in sentences.
+    """
+
+    before: Report
+    after: Report
+    changes: tuple[Change, ...]
+    totals: tuple[TotalChange, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def same_communication(self) -> bool | None:
+        """Whether nothing differs but the spelling; None where that cannot be claimed, because something is unread."""
+        if any(change.kind != "spelling" for change in self.changes):
+            return False
+        return None if self.before.unread or self.after.unread else True
+
+
+def diff(before: Module, after: Module, mesh: MeshLike | None = None, *, full: bool = False) -> ModuleDiff:
+    """Compare what two modules communicate.
+
+    Collectives are the same where operation, devices, shapes, reduction and stream are, and where they run equally
+    often at the same place among the others. How they are written means nothing: synchronous, asynchronous or wrapped,
+    groups as list, iota or mesh axes, channel numbers, names, text or proto.
+
+    Args:
+        before: the first module.
+        after: the second module.
+        mesh: the mesh that names axes in both, as for :func:`commlens.report`; None: their own, see
+            :func:`~commlens.analysis.common_ground.common_ground`.
+        full: whether rows list ids up to the high limit.
+
+    Returns:
+        What differs, totals, notes.
+
+    Raises:
+        CommlensError: ``mesh`` is no mesh.
+
+    Example:
+        >>> from commlens.hlo import load
+        >>> text = '''HloModule m, num_partitions=4
+        ... ENTRY e {{
+        ...   p = f32[8] parameter(0)
+        ...   ROOT r = f32[8] all-reduce(p), channel_id=1, replica_groups={}, use_global_device_ids=true, to_apply=add
+        ... }}'''
+        >>> before, after = (load(text.format(groups)) for groups in ("{{0,1},{2,3}}", "[2,2]<=[2,2]T(1,0)"))
+        >>> answer = diff(before, after, "dp=2,tp=2")
+        >>> [(change.kind, change.what) for change in answer.changes], answer.same_communication
+        ([('changed', 'devices {{0,1},{2,3}} along tp -> {{0,2},{1,3}} along dp')], False)
+    """
+    with collector_off():
+        ground = common_ground(before, after, mesh, full=full)
+        meanings = Meanings()
+        schedules, matching = _matched(ground, meanings, by_data=False)
+        notes = list(ground.notes)
+        if matching.reorders and _is_order_of_lists_alone(before, after):
+            by_data = _matched(ground, meanings, by_data=True)
+            if not by_data[1].reorders:
+                schedules, matching = by_data
+                notes.append(
+                    "neither module has a schedule, and a text lists instructions in another order than a proto; "
+                    "in the order that data prescribe nothing has moved"
+                )
+        changes = tuple(_changes(ground, schedules, matching, meanings))
+        return ModuleDiff(*ground.reports, changes, tuple(_totals(ground)), (*notes, *_run_notes(schedules, matching)))
+
+
+def _matched(ground: Ground, meanings: Meanings, *, by_data: bool) -> tuple[tuple[Schedule, Schedule], Matching]:
+    first, second = (
+        schedule_of(report, found, meanings, by_data=by_data)
+        for report, found in zip(ground.reports, ground.found, strict=True)
+    )
+    return (first, second), match(first, second, meanings)
+
+
+def _is_order_of_lists_alone(before: Module, after: Module) -> bool:
+    return before.format != after.format and not is_scheduled(before) and not is_scheduled(after)
+
+
+def _changes(
+    ground: Ground, schedules: tuple[Schedule, Schedule], matching: Matching, meanings: Meanings
+) -> Iterator[Change]:
+    rows = (ground.reports[0].collectives, ground.reports[1].collectives)
+    changes = step_changes(*schedules, matching, meanings)
+    changed = {change.before for change in changes if change.kind == "changed"}
+    for change in changes:
+        yield _change(change, rows)
+    for i, j in matching.pairs:
+        if i not in changed:
+            details = tuple(spelling_details(rows[0][i], rows[1][j]))
+            if details:
+                yield _change(StepChange.of("spelling", i, j, details), rows)
+
+
+def _change(change: StepChange, rows: tuple[tuple[Row, ...], tuple[Row, ...]]) -> Change:
+    before = None if change.before is None else rows[0][change.before]
+    after = None if change.after is None else rows[1][change.after]
+    known = after if before is None else before
+    opcode, axes = ("", None) if known is None else (known.opcode, known.axes)
+    return Change(change.kind, opcode, axes, before, after, change.what, change.details, change.moved)
+
+
+def _totals(ground: Ground) -> Iterator[TotalChange]:
+    """Yield the sums by axes in mesh order, then by operation."""
+    places = {opcode: place for place, opcode in enumerate(OPCODES)}
+    sums = [_sums(report) for report in ground.reports]
+    for key in sorted({*sums[0], *sums[1]}, key=lambda key: (key[0], places[key[2]])):
+        _, axes, opcode = key
+        yield TotalChange(axes, opcode, *(each.get(key) for each in sums))
+
+
+def _sums(report: Report) -> dict[_TotalKey, Total]:
+    alike: dict[_TotalKey, list[Row]] = {}
+    for row in report.collectives:
+        key = row.figures.axes_key
+        axes = HOST_AXES if row.host_transfer else key.text
+        alike.setdefault((key.order, axes, row.opcode), []).append(row)
+    return {key: totals_of(rows).by_opcode[key[2]] for key, rows in alike.items()}
+
+
+def _run_notes(schedules: tuple[Schedule, Schedule], matching: Matching) -> Iterator[str]:
+    both = sum(schedules[0].steps[i].runs is None and schedules[1].steps[j].runs is None for i, j in matching.pairs)
+    if both:
+        yield f"how often {both:,} of the collectives run is known in neither module; it is taken to be the same"

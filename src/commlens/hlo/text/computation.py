@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _HEADER: Final = re.compile(rb"\s*(?P<entry>ENTRY\b\s*)?%?(?P<name>" + NAME + rb")?")
 _DEEPEST_NESTING: Final = 20
+_FEW: Final = 32
+"""Up to so many instructions are kept, so that each is taken apart once: reducers and conditions are asked again and again."""
 _MAYBE_NESTED: Final = re.compile(rb"[a-z]\s*\([^()\"]*[a-z]\s*\(")
 _PRINTED_ROOT: Final = re.compile(rb"\n  ROOT(?=\s)")
 _ROOT: Final = re.compile(rb"\s*ROOT\s")
@@ -121,7 +123,8 @@ class TextComputation(Computation):
             stops = [*self.starts[1:], self.end]  # a body without instructions has one stop and no start
             written = [TextInstruction(self, start, stop) for start, stop in zip(self.starts, stops, strict=False)]
             return tuple(each for instruction in written for each in (*_nested_in(instruction), instruction))
-        return PrintedLines(self)
+        lines = PrintedLines(self)
+        return tuple(lines) if len(lines) <= _FEW else lines
 
     def instruction(self, name: str) -> TextInstruction | None:
         """Return the instruction of that name, None if there is none."""
