@@ -1,11 +1,12 @@
 # Needs python3 (3.11 or newer) with venv; everything else goes into .venv. pip's own settings (PIP_*) apply.
 PYTHON ?= python3
 VENV ?= .venv
+SOAK ?= 10
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs oldest clean
+.PHONY: help demo test lint format bench docs oldest soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
@@ -60,6 +61,10 @@ oldest: ## the tests with the oldest core dependencies that are allowed (without
 	.venv/oldest/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	.venv/oldest/bin/python -m pip install --quiet --editable . --constraint constraints/oldest.txt pytest hypothesis import-linter
 	.venv/oldest/bin/python -m pytest --ignore-glob='*oracle*' $(PYTEST_ARGS)
+
+soak: $(VENV)/.dev ## fuzzers and generated tests from new seeds, for long: SOAK=10 minutes each
+	$(BIN)/python -m pytest tests/fuzz --soak $(SOAK)
+	$(BIN)/python -m pytest tests --hypothesis-profile=long -k 'random or generated or any or twin'
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) docs/_build benchmarks/.cache .benchmarks .hypothesis .pytest_cache .ruff_cache

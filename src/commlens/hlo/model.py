@@ -267,8 +267,9 @@ class Computation(ABC):
 
         Source: xla/hlo/ir/hlo_computation.cc. Takes time in proportion to the computation.
         """
-        instructions = self.instructions
-        return [instructions[position] for position in self.graph().post_order()]
+        order = self.graph().post_order()
+        instructions = self.instructions  # asked last: the edges may show that they are not as they seemed
+        return [instructions[position] for position in order]
 
     def __repr__(self) -> str:
         """Return a short form for people."""

@@ -137,7 +137,12 @@ class TextInstruction(Instruction):
     @property
     def operand_names(self) -> tuple[str, ...]:
         """The names of the operands in order, defined or not."""
-        return () if self.opcode in _WITHOUT_OPERANDS else tuple(self.parts.operand_names())
+        if self.opcode in _WITHOUT_OPERANDS:
+            return ()
+        try:
+            return tuple(self.parts.operand_names())
+        except GrammarError as error:
+            raise UnreadableError(str(error)) from error
 
     @property
     def operands(self) -> tuple[TextInstruction, ...]:
