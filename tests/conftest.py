@@ -26,7 +26,9 @@ LEFT_OUT = pytest.StashKey[int]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what asks for long runs."""
-    parser.addoption("--soak", type=float, default=0, help="minutes for every fuzzer, from a new seed; 0: fixed samples")
+    parser.addoption(
+        "--soak", type=float, default=0, help="minutes for every fuzzer, from a new seed; 0: fixed samples"
+    )
 
 
 def corpus_folder(config: pytest.Config) -> Path:

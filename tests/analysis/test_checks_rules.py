@@ -88,6 +88,7 @@ def test_rule_is_documented(rule: Rule) -> None:
     assert rule.documentation.endswith(".")
     assert rule.source
     assert not rule.source.endswith(".")
+    assert set("*<>[]`|\\").isdisjoint(rule.title + rule.documentation + rule.source)  # plain text in Markdown as well
     assert rule.targets is None or rule.targets <= set(TARGETS)
     assert (rule.targets is not None) == rule.id.startswith("NEU-")
 

@@ -35,6 +35,7 @@ def test_help_lists_the_commands_that_exist(run: Run) -> None:
     assert outcome.code == 0
     listed = outcome.out.split("Commands:\n")[1].split("\n\n")[0]
     assert [line.split()[0] for line in listed.splitlines()] == [
+        "check",
         "explain",
         "groups",
         "neff",

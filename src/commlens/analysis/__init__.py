@@ -17,6 +17,9 @@ from commlens.analysis.experiments import Outcome, Program
 from commlens.analysis.explanation import Explanation, explain
 from commlens.analysis.figures import Figures
 from commlens.analysis.group_record import ReplicaGroups
+from commlens.analysis.hosts import Hosts, compare_hosts
+from commlens.analysis.hosts_answers import FirstDifference, HostChange, HostDifference, HostPlace, ModuleOnHosts
+from commlens.analysis.hosts_survey import HostModule, HostSurvey
 from commlens.analysis.inventory import Report, report
 from commlens.analysis.layout_matches import LayoutMatch, match_layouts
 from commlens.analysis.limits import FULL_LIMIT, LISTED_LIMIT
@@ -46,10 +49,18 @@ __all__ = [
     "ExpectationError",
     "Explanation",
     "Figures",
+    "FirstDifference",
+    "HostChange",
+    "HostDifference",
+    "HostModule",
+    "HostPlace",
+    "HostSurvey",
+    "Hosts",
     "Judged",
     "LayoutMatch",
     "MeshLike",
     "ModuleDiff",
+    "ModuleOnHosts",
     "Moved",
     "Outcome",
     "Problem",
@@ -71,6 +82,7 @@ __all__ = [
     "chosen_rules",
     "claim_of",
     "claims_of",
+    "compare_hosts",
     "counts_of_both",
     "diff",
     "expect",

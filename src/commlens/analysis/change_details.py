@@ -76,7 +76,7 @@ def meaning_details(before: Meaning, after: Meaning) -> Iterator[Detail]:
 def run_details(before: Step, after: Step) -> Iterator[Detail]:
     """Yield how two collectives differ in how often they run, and on which condition."""
     if before.runs != after.runs:
-        runs = [_times(before.runs), _times(after.runs)]
+        runs = [times(before.runs), times(after.runs)]
         yield Detail("trip_count", before.runs, after.runs, f"runs {runs[0]} -> {runs[1]}")
     if before.conditional != after.conditional:
         words = ["in a branch of a conditional" if step.conditional else "always" for step in (before, after)]
@@ -122,13 +122,14 @@ def _keeps_shapes(meaning: Meaning) -> bool:
 def _devices(before: Meaning, after: Meaning) -> Iterator[Detail]:
     if before.members == after.members:
         return
+    what = "pairs" if before.is_paired and after.is_paired else "devices"
     if before.sets == after.sets:
         words = f"members in another order: {before.devices} -> {after.devices}"
         yield Detail("member_order", before.devices, after.devices, words)
         return
     known = before.axes is not None and after.axes is not None and before.axes != after.axes
     texts = [f"{each.devices}{_along(each.axes) if known else ''}" for each in (before, after)]
-    yield Detail("participants", before.devices, after.devices, f"devices {texts[0]} -> {texts[1]}")
+    yield Detail("participants", before.devices, after.devices, f"{what} {texts[0]} -> {texts[1]}")
 
 
 def _along(axes: tuple[str, ...] | None) -> str:
@@ -139,21 +140,24 @@ def _shapes(key: str, what: str, before: tuple[str, ...], after: tuple[str, ...]
     if before == after:
         return
     lost, new = Counter(before) - Counter(after), Counter(after) - Counter(before)
-    words = f"{what} {_listed(before)} -> {_listed(after)}"
+    words = f"{what} {listed_shapes(before)} -> {listed_shapes(after)}"
     if not lost and not new:
-        words = f"{what} in another order: {_listed(before)} -> {_listed(after)}"
+        words = f"{what} in another order: {listed_shapes(before)} -> {listed_shapes(after)}"
     elif not new:
-        words += f" ({_listed(tuple(lost.elements()))} lost)"
+        words += f" ({listed_shapes(tuple(lost.elements()))} lost)"
     elif not lost:
-        words += f" ({_listed(tuple(new.elements()))} new)"
+        words += f" ({listed_shapes(tuple(new.elements()))} new)"
     yield Detail(key, list(before), list(after), words)
 
 
-def _listed(shapes: Sequence[str]) -> str:
+def listed_shapes(shapes: Sequence[str]) -> str:
     """Name a few shapes, with equal neighbours counted.
 
+    Args:
+        shapes: shapes as HLO spells them.
+
     Example:
-        >>> _listed(["f32[8]", "f32[8]", "s8[1]"]), _listed([])
+        >>> listed_shapes(["f32[8]", "f32[8]", "s8[1]"]), listed_shapes([])
         ('2 f32[8], s8[1]', 'none')
     """
     runs: list[tuple[str, int]] = []
@@ -193,7 +197,13 @@ def _said(value: object) -> str:
     return shortened(value)
 
 
-def _times(runs: int | None) -> str:
+def times(runs: int | None) -> str:
+    """Say how often something runs.
+
+    Example:
+        >>> times(1), times(1000), times(None)
+        ('once', '1,000 times', 'an unknown number of times')
+    """
     if runs is None:
         return "an unknown number of times"
     return "once" if runs == 1 else f"{runs:,} times"

@@ -12,7 +12,7 @@ from commlens.analysis.permutes import lost_targets
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from commlens.analysis.matching import Matching, Move, Reorder
+    from commlens.analysis.matching import Matching, Move
     from commlens.analysis.meanings import Meanings
     from commlens.analysis.schedules import Schedule
 
@@ -78,20 +78,22 @@ def step_changes(before: Schedule, after: Schedule, matching: Matching, meanings
         What is removed, changed and added, in the order of the steps; then one entry for each part of the program in
         which things moved.
     """
-    changed = (((i, 0), change) for i, change in _changed(before, after, matching, meanings))
-    removed = (((i, 0), StepChange("removed", i, None, _alone(before, i, meanings))) for i in matching.removed)
+    changed = (((i, 1), change) for i, change in _changed(before, after, matching, meanings))
+    removed = (((i, 1), StepChange("removed", i, None, _alone(before, i, meanings))) for i in matching.removed)
     partners = sorted((j, i) for i, j in matching.pairs)
+    end = len(before.steps)
     added = (
-        ((_before(partners, j), 1), StepChange("added", None, j, _alone(after, j, meanings))) for j in matching.added
+        ((_behind(partners, j, end), 0), StepChange("added", None, j, _alone(after, j, meanings)))
+        for j in matching.added
     )
     found = sorted([*changed, *removed, *added], key=lambda entry: entry[0])
     return [*(change for _, change in found), *_orders(before, after, matching.reorders)]
 
 
-def _before(partners: Sequence[tuple[int, int]], number: int) -> int:
-    """Return the step of the first schedule behind which a step of the second one belongs, -1 for the start."""
+def _behind(partners: Sequence[tuple[int, int]], number: int, end: int) -> int:
+    """Return the step of the first schedule before which a step of the second one belongs."""
     place = bisect_left(partners, (number, -1))
-    return partners[place - 1][1] if place else -1
+    return partners[place][1] if place < len(partners) else end
 
 
 def _changed(
@@ -127,15 +129,15 @@ def described(meanings: Meanings, number: int) -> str:
     meaning = meanings[number]
     along = "" if meaning.axes is None else f" along {','.join(meaning.axes) or 'none'}"
     size = "" if meaning.operand_bytes is None else f", {meaning.operand_bytes:,} B"
-    return f"devices {meaning.devices}{along}{size}"
+    what = "pairs" if meaning.is_paired else "devices"
+    return f"{what} {meaning.devices}{along}{size}"
 
 
-def _orders(before: Schedule, after: Schedule, reorders: Sequence[Reorder]) -> Iterator[StepChange]:
-    for reorder in reorders:
-        first, *others = reorder.moves
+def _orders(before: Schedule, after: Schedule, reorders: Sequence[Sequence[Move]]) -> Iterator[StepChange]:
+    for first, *others in reorders:
         moved = _moved(before, after, first)
         more = f", and {len(others):,} more moved" if others else ""
-        place = f"in {reorder.before}: " if reorder.before else ""
+        place = f"in {before.steps[first.before[0]].computation}: "
         rest = (_moved(before, after, other) for other in others)
         yield StepChange("order", first.before[0], first.after[0], f"{place}{moved.what}{more}", (), (moved, *rest))
 
@@ -144,5 +146,6 @@ def _moved(before: Schedule, after: Schedule, move: Move) -> Moved:
     names = tuple(before.steps[i].name for i in move.before)
     what = before.steps[move.before[0]].name + (" and what runs with it" if len(names) > 1 else "")
     if move.crossed:
-        what += f" now runs {'before' if move.earlier else 'after'} {before.steps[move.crossed[0]].name}"
+        sides = ("before", "after") if move.earlier else ("after", "before")
+        what += f" runs {sides[0]} {before.steps[move.crossed[0]].name} instead of {sides[1]} it"
     return Moved(names, tuple(after.steps[j].name for j in move.after), what)

@@ -31,7 +31,7 @@ class Move:
         after: the same in the second one.
         crossed: steps of the first schedule that ran before it and run behind it in the second or the other way round,
             the nearest first; of thousands, those that are nearest.
-        earlier: whether it now runs before the nearest of them.
+        earlier: whether it runs before the nearest of them in the second schedule.
     """
 
     before: tuple[int, ...]
@@ -41,35 +41,20 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Reorder:
-    """A part of the schedules in which things run in another order.
-
-    Attributes:
-        before: name of its computation in the first module; empty for the module as a whole.
-        after: the same in the second one.
-        moves: what has moved.
-    """
-
-    before: str
-    after: str
-    moves: tuple[Move, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Matching:
     """How the steps of two schedules belong together.
 
     Attributes:
         pairs: numbers of steps that are the same or have become each other, rising in the first schedule.
         displaced: those of the pairs that stand in parts which do not belong together.
-        reorders: one for each two parts that belong together and have another order.
+        reorders: for each two parts that belong together and have another order, what has moved.
         removed: numbers of the steps that only the first schedule has.
         added: numbers of the steps that only the second one has.
     """
 
     pairs: tuple[tuple[int, int], ...]
     displaced: frozenset[tuple[int, int]]
-    reorders: tuple[Reorder, ...]
+    reorders: tuple[tuple[Move, ...], ...]
     removed: tuple[int, ...]
     added: tuple[int, ...]
 
@@ -88,7 +73,7 @@ def match(before: Schedule, after: Schedule, meanings: Meanings) -> Matching:
     contents: dict[Hashable, int] = {}
     first, second = _Side(before, meanings, contents), _Side(after, meanings, contents)
     pairs: list[tuple[int, int]] = []
-    reorders: list[Reorder] = []
+    reorders: list[tuple[Move, ...]] = []
     removed: list[int] = []
     added: list[int] = []
     pending = [(0, 0)]
@@ -98,7 +83,8 @@ def match(before: Schedule, after: Schedule, meanings: Meanings) -> Matching:
         matched = [(first.item(part, i), second.item(other, j)) for i, j in alignment.pairs]
         pairs += [pair for pair in matched if pair[0] >= 0]
         pending += [(~i, ~j) for i, j in matched if i < 0 and before.parts[~i].role != AGAIN]
-        reorders += _reorders(first, second, part, other, alignment)
+        moves = tuple(_moves(first, second, part, other, alignment))
+        reorders += [moves] if moves else []
         removed += first.steps_at(part, alignment.removed)
         added += second.steps_at(other, alignment.added)
     displaced = _displaced(before, after, removed, added, meanings)
@@ -179,11 +165,9 @@ class _Side:
                 yield from self.steps_in(item)
 
 
-def _reorders(first: _Side, second: _Side, part: int, other: int, alignment: Alignment) -> Iterator[Reorder]:
-    if not alignment.moved:
-        return
+def _moves(first: _Side, second: _Side, part: int, other: int, alignment: Alignment) -> Iterator[Move]:
+    """Yield what stands at another place in two parts that belong together."""
     places = np.array(alignment.pairs, dtype=np.int64)
-    moves: list[Move] = []
     for i, j in sorted(alignment.moved):
         inverted = places[(places[:, 0] - i) * (places[:, 1] - j) < 0]
         nearest = inverted[np.argsort(np.abs(inverted[:, 1] - j), kind="stable")][:_MOST_CROSSED]
@@ -191,9 +175,7 @@ def _reorders(first: _Side, second: _Side, part: int, other: int, alignment: Ali
         before, after = first.steps_in(first.item(part, i)), second.steps_in(second.item(other, j))
         if before and after:
             crossed = tuple(islice(steps, _MOST_CROSSED))
-            moves.append(Move(tuple(before), tuple(after), crossed, earlier=j < int(nearest[0, 1])))
-    if moves:
-        yield Reorder(first.schedule.parts[part].name, second.schedule.parts[other].name, tuple(moves))
+            yield Move(tuple(before), tuple(after), crossed, earlier=j < int(nearest[0, 1]))
 
 
 def _displaced(

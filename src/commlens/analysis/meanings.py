@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.analysis.members import Key, Members, members_of, order_of
 from commlens.analysis.reducing import Reductions
+from commlens.topology import SourceTargetPairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from commlens.analysis.participation import Participation
     from commlens.analysis.reducing import Reduction
     from commlens.hlo import Module, Site
-    from commlens.topology import DeviceList, SourceTargetPairs
+    from commlens.topology import DeviceList
 
 _MOST_IDS: Final = 64
 _MOST_TEXT: Final = 80
@@ -43,7 +44,7 @@ class Meaning:
         axes: the mesh axes that it runs along; None where they are not known.
         operand_bytes: bytes of a device's operands; None where they are not known.
         result_bytes: bytes of its results likewise.
-        joined: the groups or pairs of global ids; None where they cannot be told.
+        joined: the groups or pairs of global ids, as they are written where those cannot be told; None without any.
     """
 
     opcode: str
@@ -61,6 +62,11 @@ class Meaning:
     operand_bytes: int | None = field(compare=False)
     result_bytes: int | None = field(compare=False)
     joined: DeviceList | SourceTargetPairs | None = field(compare=False)
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether devices exchange data in pairs."""
+        return isinstance(self.joined, SourceTargetPairs)
 
 
 class Meanings:
@@ -124,7 +130,7 @@ def _meaning(figures: Figures, members: Members, reduction: Reduction | None) ->
         axes=figures.axes,
         operand_bytes=figures.operand_bytes,
         result_bytes=figures.result_bytes,
-        joined=participation.pairs if participation.groups is None else participation.groups,
+        joined=participation.groups or participation.pairs or signature.groups or signature.pairs,
     )
 
 

@@ -106,7 +106,7 @@ def command(
         return _tell(explain, output)
     if not inputs.paths:
         raise click.MissingParameter(ctx=click.get_current_context(), param_type="argument", param_hint="'FILE...'")
-    stated = Settings() if isolated else find_settings(Path.cwd()) if config is None else read_settings(config)
+    stated = Settings() if isolated else find_settings() if config is None else read_settings(config)
     settings = stated.but(
         Settings(None, select, ignore, target=target, lnc=lnc, local_world_size=local_world_size, baseline=baseline)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from dataclasses import dataclass, fields, replace
@@ -63,14 +64,15 @@ class Settings:
         )
 
 
-def find_settings(folder: Path) -> Settings:
-    """Look for settings in a folder and those above it; the nearest file that has any counts, and it alone.
+def find_settings() -> Settings:
+    """Look for settings in the current folder and those above it; the nearest file that has any counts, and it alone.
 
     Raises:
         InputError: the file cannot be read, or says something that is no setting.
     """
-    for place in (folder, *folder.parents):
-        own, project = place / OWN_FILE, place / PROJECT_FILE
+    here = Path.cwd()
+    for place in (here, *here.parents):
+        own, project = (Path(os.path.relpath(place / name, here)) for name in (OWN_FILE, PROJECT_FILE))
         if own.is_file():
             return read_settings(own)
         if project.is_file() and (found := _read(project)).path is not None:

@@ -21,8 +21,10 @@ EXIT_INTERRUPTED: Final = 130
 COMMANDS: Final = MappingProxyType(
     {
         "check": "commlens.cli.check_command",
+        "diff": "commlens.cli.diff_command",
         "explain": "commlens.cli.explain_command",
         "groups": "commlens.cli.groups_command",
+        "hosts": "commlens.cli.hosts_command",
         "neff": "commlens.cli.neff_command",
         "opt": "commlens.cli.opt_command",
         "prove": "commlens.cli.prove_command",

@@ -1,8 +1,10 @@
 """How answers look: terminal, JSON, CSV, Markdown. Plain text first; colours are added where there is a terminal."""
 
 from commlens.views.check_documents import CheckView
+from commlens.views.diff_documents import DiffView
 from commlens.views.explain_documents import CollectiveGroupsView, ExplanationView
 from commlens.views.github import github_commands
+from commlens.views.hosts_documents import HostsView
 from commlens.views.lines import Line, plain_text
 from commlens.views.neff_documents import CCInfoView, CompileCacheView
 from commlens.views.opt_documents import OptView, RunModule, RunPass
@@ -23,7 +25,9 @@ __all__ = [
     "CollectiveGroupsView",
     "ComparisonView",
     "CompileCacheView",
+    "DiffView",
     "ExplanationView",
+    "HostsView",
     "Line",
     "ModuleOnRanks",
     "OptView",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -9,7 +10,7 @@ from commlens.views.columns import Column, Table, laid_out
 from commlens.views.csv_cells import csv_lines
 from commlens.views.json_text import to_json
 from commlens.views.lines import BLANK, BOLD, DIM, Line, Span, line, paragraph, styled
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 CSV_COLUMNS: Final = ("rule", "severity", "title", "targets", "documentation", "source")
 
 _INDENT: Final = "    "
+_WIDTH: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,12 @@ class RuleListView:
 
 
 def rule_section(rule: Rule) -> Iterator[str]:
-    """Yield the section on a rule, in Markdown, line by line."""
+    """Yield the section on a rule, in Markdown, line by line; what a rule says of itself is text without markup."""
     yield f"### {rule.id}\n\n"
     only = "" if rule.targets is None else f", only with `--target` {_targets(rule)}"
-    yield f"**{markdown_text(rule.title)}** ({rule.severity}{only})\n\n"
-    yield f"{markdown_text(rule.documentation)}\n\n"
-    yield f"Source: {markdown_text(rule.source)}.\n"
+    yield f"**{rule.title}** ({rule.severity}{only})\n\n"
+    yield from (f"{text}\n" for text in textwrap.wrap(rule.documentation, _WIDTH, break_on_hyphens=False))
+    yield f"\nSource: {rule.source}.\n"
     for title, example in _examples(rule):
         yield f"\n{title}\n\n```text\n{example.text.rstrip()}\n```\n"
 

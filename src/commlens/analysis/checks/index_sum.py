@@ -31,6 +31,7 @@ class _Operand(NamedTuple):
         instruction: the operand.
         shape: its shape.
         origin: where it comes from.
+        elements: the shapes of the tuple that it comes from; none where it comes from no tuple.
         groups: who reduces, in one spelling.
     """
 
@@ -38,6 +39,7 @@ class _Operand(NamedTuple):
     instruction: Instruction
     shape: Shape
     origin: Origin
+    elements: tuple[Shape, ...]
     groups: DeviceList
 
     @property
@@ -72,7 +74,7 @@ def _compare(subject: Subject, sums: Sequence[Site], extremes: Sequence[Site]) -
     for index in (operand for site in sums for operand in _operands(subject, site)):
         if index.shape.element_type in _INDEX_TYPES:
             maker = index.origin.value.instruction
-            partner = next((each for each in by_maker.get(maker, ()) if _are_pair(maker, index, each)), None)
+            partner = next((each for each in by_maker.get(maker, ()) if _are_pair(index, each)), None)
             if partner is None and not _picks(subject, index) and _is_called_index(index):
                 partner = by_kind.get(index.kind)
             if partner is not None or _picks(subject, index):
@@ -88,15 +90,16 @@ def _operands(subject: Subject, site: Site) -> Iterator[_Operand]:
             for operand in operands if len(operands) == len(site.signature.operand_shapes) else ():
                 if groups is not None:
                     instruction, origin = operand.instruction, origin_of(flows, operand)
-                    yield _Operand(site, instruction, instruction.shape, origin, one_spelling(groups))
+                    elements = origin.value.instruction.shape.elements
+                    yield _Operand(site, instruction, instruction.shape, origin, elements, one_spelling(groups))
     except (UnreadableError, LookupError):
         return
 
 
-def _are_pair(maker: Instruction, index: _Operand, value: _Operand) -> bool:
-    """Whether two operands are the elements of a pair, such as the result of a local argmax, and reduced alike."""
-    elements = {index.origin.element, value.origin.element}
-    return len(maker.shape.elements) == _PAIR and elements == {0, 1} and index.kind == value.kind
+def _are_pair(index: _Operand, value: _Operand) -> bool:
+    """Whether two operands of one origin are the elements of a pair, as a local argmax gives, and reduced alike."""
+    places = {index.origin.element, value.origin.element}
+    return len(index.elements) == _PAIR and places == {0, 1} and index.kind == value.kind
 
 
 def _picks(subject: Subject, operand: _Operand) -> bool:
@@ -105,7 +108,7 @@ def _picks(subject: Subject, operand: _Operand) -> bool:
     if maker.opcode != "reduce" or position is None:
         return False
     try:
-        others = [each for place, each in enumerate(maker.shape.elements) if place != position]
+        others = [each for place, each in enumerate(operand.elements) if place != position]
         names = [name for role, name in maker.called if role == "apply"]
         reducer = subject.module.computation(names[0]) if names else None
         opcodes = {each.opcode for each in reducer.instructions} if reducer is not None else set[str]()

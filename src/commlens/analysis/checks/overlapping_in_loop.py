@@ -28,7 +28,7 @@ def find(subject: Subject) -> Iterator[Finding]:
         by_groups: dict[object, list[Site]] = {}
         for site in sites:
             groups = figures_of(subject, site).participation.groups
-            if groups is not None and groups.num_devices_per_group != 1:
+            if groups is not None:
                 if id(groups) not in cliques:  # the figures keep the groups, so that the id stays theirs
                     cliques[id(groups)] = cliques_of(groups)
                 key = cliques[id(groups)].key

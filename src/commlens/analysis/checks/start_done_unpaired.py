@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from commlens.analysis.checks.tracing import values_of
 from commlens.analysis.checks.uses import Flows
 from commlens.hlo import Example, Finding, Rule, UnreadableError, base_opcode, some_of
 
@@ -28,22 +29,23 @@ def find(subject: Subject) -> Iterator[Finding]:
     """Look at every start from its own side, and at every done from its."""
     flows = subject.ask(Flows)
     for site in subject.sites:
-        instruction = site.instruction if site.signature.is_async or site.signature.opcode in _TRANSFERS else None
-        uses = None if instruction is None else flows.uses(instruction.computation)
-        if instruction is not None and uses is not None:
-            yield from _start(site, instruction, uses)
+        if site.signature.is_async or site.signature.opcode in _TRANSFERS:
+            for value in values_of(flows, site.instruction):
+                try:
+                    yield from [*_start(site, site.instruction, value.frame.uses, value.position)]
+                except UnreadableError:  # a user has no opcode: where the value goes cannot be told
+                    continue
     for done in subject.module.instructions_of(_DONES):
         try:
             yield from _done(done)
         except UnreadableError as error:
-            yield Finding.about(
-                f"expected {done.opcode} to take what its start gives, found an operand of which {error}", done
-            )
+            message = f"expected {done.opcode} to take what its start gives, found an operand of which {error}"
+            yield Finding.about(message, done)
 
 
-def _start(site: Site, start: Instruction, uses: Uses) -> Iterator[Finding]:
+def _start(site: Site, start: Instruction, uses: Uses, position: int) -> Iterator[Finding]:
     """Look for the one done of a start."""
-    dones, elsewhere = _ends(uses, uses.position(start))
+    dones, elsewhere = _ends(uses, position)
     kind = start.opcode
     if len(dones) > 1:
         names = some_of([done.name for done in dones])
@@ -114,21 +116,16 @@ def _done(done: Instruction) -> Iterator[Finding]:
     value = done
     for _ in range(_DEEPEST):
         operands = value.operands
-        if not operands:
-            break
-        value = operands[0]
+        value = operands[0] if operands else value
         opcode = _kind(value)
         if base_opcode(opcode)[1] in ("start", "update") or opcode in _TRANSFERS or opcode in _FROM_ELSEWHERE:
             return
         if opcode == "parameter" and not value.computation.is_entry:
             return
         if opcode not in _HANDS_ON:
-            break
-    yield Finding.about(f"expected {done.opcode} to take what a start gives, found {_named(value)}", done)
-
-
-def _named(value: Instruction) -> str:
-    return f"{value.opcode} {value.name}"
+            found = f"{value.opcode} {value.name}"
+            yield Finding.about(f"expected {done.opcode} to take what a start gives, found {found}", done)
+            return
 
 
 RULE: Final = Rule(

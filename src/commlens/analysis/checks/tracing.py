@@ -160,7 +160,8 @@ def callee_of(flows: Flows, value: Value) -> Value | None:
     if value.frame.depth >= _DEEPEST:
         return None
     inner = _enter(flows, value)
-    return None if inner is None else Value(inner, inner.uses.root)
+    root = None if inner is None else inner.uses.root
+    return None if inner is None or root is None else Value(inner, root)
 
 
 def argument_of(value: Value) -> Value | None:
@@ -234,5 +235,6 @@ def _before(flows: Flows, value: Value, element: int | None, through: frozenset[
 def values_of(flows: Flows, instruction: Instruction) -> Iterator[Value]:
     """Yield what an instruction gives, in its computation on its own; nothing where its edges cannot be made out."""
     uses = flows.uses(instruction.computation)
-    if uses is not None:
-        yield Value(Frame(uses), uses.position(instruction))
+    position = None if uses is None else uses.position(instruction)
+    if uses is not None and position is not None:
+        yield Value(Frame(uses), position)

@@ -32,8 +32,8 @@ class Uses:
 
     def __init__(self, computation: Computation) -> None:
         self.computation = computation
+        self.graph: Graph = computation.graph()  # first: it may find that the list has to be read with more care
         self.instructions: Sequence[Instruction] = computation.instructions
-        self.graph: Graph = computation.graph()
         self.is_entry = computation.is_entry
 
     @cached_property
@@ -56,22 +56,22 @@ class Uses:
         """Return the positions of the operands that are defined, in order."""
         return self.graph.operands[position]
 
-    def position(self, instruction: Instruction) -> int:
-        """Return where an instruction of the computation stands in its list."""
+    def position(self, instruction: Instruction) -> int | None:
+        """Return where an instruction stands in the list; None for one that does not."""
         listed = self.instructions
         guess = bisect_left(listed, instruction.list_key, key=lambda each: each.list_key)
         if guess < len(listed) and listed[guess] == instruction:
             return guess
-        return self._positions[instruction]  # instructions as operands of others: the list is not in order of places
+        return self._positions.get(instruction)  # instructions as operands of others do not stand in order of places
 
     @cached_property
     def _positions(self) -> dict[Instruction, int]:
         return {instruction: position for position, instruction in enumerate(self.instructions)}
 
     @cached_property
-    def root(self) -> int:
-        """Where the root stands."""
-        return self.position(self.computation.root)
+    def root(self) -> int | None:
+        """Where the root stands; None where there are no instructions."""
+        return self.position(self.computation.root) if len(self.instructions) else None
 
     @cached_property
     def parameters(self) -> dict[int, int]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HEADER: Final = re.compile(rb"\s*(?P<entry>ENTRY\b\s*)?%?(?P<name>" + NAME + rb")?")
 _DEEPEST_NESTING: Final = 20
 _FEW: Final = 32
-"""Up to so many instructions are kept, so that each is taken apart once: reducers and conditions are asked again and again."""
+"""Up to so many instructions are kept, so that each is taken apart once: reducers are asked again and again."""
 _MAYBE_NESTED: Final = re.compile(rb"[a-z]\s*\([^()\"]*[a-z]\s*\(")
 _PRINTED_ROOT: Final = re.compile(rb"\n  ROOT(?=\s)")
 _ROOT: Final = re.compile(rb"\s*ROOT\s")

@@ -30,14 +30,17 @@ def find(subject: Subject) -> Iterator[Finding]:
 
 
 def _unknown_operation(site: Site) -> str | None:
-    """Return the root of a reducer that is none of Neuron's reductions; None where it is one, or cannot be made out."""
+    """Return what a reducer does that is none of Neuron's reductions; None where it is one, or cannot be made out."""
     try:
         reducer = reducer_of(site.instruction)
-        if reducer is None or reduction_kind(reducer) in _KNOWN or reducer.root.opcode in _ROOTS:
+        if reducer is None or reduction_kind(reducer) in _KNOWN:
             return None
+        operation = reducer.root
+        while operation.opcode == "convert":  # sums are often worked out in a wider type
+            operation = operation.operands[0]
     except (UnreadableError, LookupError):
         return None
-    return f"{reducer.root.opcode} in {reducer.name}"
+    return None if operation.opcode in _ROOTS else f"{operation.opcode} in {reducer.name}"
 
 
 RULE: Final = Rule(

@@ -29,8 +29,8 @@ def find(subject: Subject) -> Iterator[Finding]:
                 f"{shortened(groups)} ({some_of([site.name for site in sites])})" for groups, sites in found.items()
             ]
             yield Finding.about(
-                f"expected the collectives tagged for {kind} to share one group list, found {len(found)}: {some_of(lists)}; "
-                "stream ids follow the list of one of them",
+                f"expected the collectives tagged for {kind} to share one group list, found {len(found)}: "
+                f"{some_of(lists)}; stream ids follow the list of one of them",
                 *(site for sites in found.values() for site in sites),
             )
 
