@@ -36,8 +36,10 @@ def test_help_lists_the_commands_that_exist(run: Run) -> None:
     listed = outcome.out.split("Commands:\n")[1].split("\n\n")[0]
     assert [line.split()[0] for line in listed.splitlines()] == [
         "check",
+        "diff",
         "explain",
         "groups",
+        "hosts",
         "neff",
         "opt",
         "prove",

@@ -222,15 +222,15 @@ def _change(change: StepChange, schedules: tuple[Schedule, Schedule], meanings: 
 
 def _rest(members: Sequence[HostModule]) -> Iterator[RestOfHosts]:
     """Yield the hosts by what does not communicate: most of them first, then what differs from those of its format."""
-    alike: dict[tuple[str, str | None], list[HostModule]] = {}
+    alike: dict[tuple[str, str | bytes], list[HostModule]] = {}
     for member in members:
-        alike.setdefault((member.format, member.rest.fingerprint), []).append(member)
+        alike.setdefault((member.format, member.rest.fingerprint or member.content), []).append(member)
     first: dict[str, HostModule] = {}
-    for (form, fingerprint), found in sorted(alike.items(), key=lambda entry: -len(entry[1])):
+    for (form, _), found in sorted(alike.items(), key=lambda entry: -len(entry[1])):
         known = first.setdefault(form, found[0]).rest.computations
         here = found[0].rest.computations
         names = [name for name in {**known, **here} if known.get(name) != here.get(name)]
-        yield RestOfHosts(form, fingerprint, tuple(member.path for member in found), tuple(names))
+        yield RestOfHosts(form, found[0].rest.fingerprint, tuple(member.path for member in found), tuple(names))
 
 
 def _notes(alike: Iterable[Sequence[HostModule]]) -> Iterator[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from commlens.analysis.alignment import Item, align
 from commlens.analysis.schedules import AGAIN
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from commlens.analysis.schedules import Schedule, Step
 
 _MOST_CROSSED: Final = 64
+_LOOKED_AT: Final = 512
+
+_Places: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Move:
         before: the numbers of the steps that have moved, in the first schedule: one, or all of a loop or branch.
         after: the same in the second one.
         crossed: steps of the first schedule that ran before it and run behind it in the second or the other way round,
-            the nearest first; of thousands, those that are nearest.
+            the nearest first, a few dozen at most.
         earlier: whether it runs before the nearest of them in the second schedule.
     """
 
@@ -167,15 +171,26 @@ class _Side:
 
 def _moves(first: _Side, second: _Side, part: int, other: int, alignment: Alignment) -> Iterator[Move]:
     """Yield what stands at another place in two parts that belong together."""
-    places = np.array(alignment.pairs, dtype=np.int64)
+    if not alignment.moved:
+        return
+    places = np.array(sorted(alignment.pairs, key=lambda pair: pair[1]), dtype=np.int64)
+    ranks = {j: rank for rank, j in enumerate(places[:, 1].tolist())}
     for i, j in sorted(alignment.moved):
-        inverted = places[(places[:, 0] - i) * (places[:, 1] - j) < 0]
-        nearest = inverted[np.argsort(np.abs(inverted[:, 1] - j), kind="stable")][:_MOST_CROSSED]
-        steps = (step for place in nearest[:, 0].tolist() for step in first.steps_in(first.item(part, place)))
         before, after = first.steps_in(first.item(part, i)), second.steps_in(second.item(other, j))
         if before and after:
+            around = places[max(0, ranks[j] - _LOOKED_AT) : ranks[j] + _LOOKED_AT]
+            nearest = _inverted(around, i, j)
+            if not len(nearest):
+                nearest = _inverted(places, i, j)
+            steps = (step for place in nearest[:, 0].tolist() for step in first.steps_in(first.item(part, place)))
             crossed = tuple(islice(steps, _MOST_CROSSED))
             yield Move(tuple(before), tuple(after), crossed, earlier=j < int(nearest[0, 1]))
+
+
+def _inverted(places: _Places, i: int, j: int) -> _Places:
+    """Return the pairs that stand on the other side of one than they did, the nearest in the second list first."""
+    inverted = places[(places[:, 0] - i) * (places[:, 1] - j) < 0]
+    return inverted[np.argsort(np.abs(inverted[:, 1] - j), kind="stable")][:_MOST_CROSSED]
 
 
 def _displaced(

@@ -146,6 +146,10 @@ def _rest_notes(module: ModuleOnHosts) -> Iterator[str]:
     formats = {each.format for each in module.rest}
     for form in sorted(formats):
         first, *others = [each for each in module.rest if each.format == form]
+        unknown = [path for each in (first, *others) if each.fingerprint is None for path in each.paths]
+        if others and unknown:
+            yield f"what does not communicate cannot be compared for {_some(unknown)}: something is unreadable"
+            continue
         for each in others[:_MOST_KINDS]:
             names = ", ".join(each.differs_in[:_MOST_NAMES])
             more = len(each.differs_in) - _MOST_NAMES
@@ -153,9 +157,6 @@ def _rest_notes(module: ModuleOnHosts) -> Iterator[str]:
             yield f"apart from communication {_some(each.paths)} {_differ(each.paths)} from {first.paths[0]}{where}"
         if len(others) > _MOST_KINDS:
             yield f"apart from communication hosts are of {len(others) + 1:,} kinds; --format json lists them all"
-    unknown = [path for each in module.rest if each.fingerprint is None for path in each.paths]
-    if unknown:
-        yield f"what does not communicate cannot be compared for {_some(unknown)}: something is unreadable"
     if len(formats) > 1:
         yield "what does not communicate is compared among texts and among protos apart"
 
