@@ -53,6 +53,12 @@ def test_a_name_is_enough_to_be_the_same() -> None:
     assert aligned("ar.1=f8/tp", "ar.1=f9/dp").pairs == ((0, 0),)
 
 
+def test_a_name_is_enough_elsewhere_too() -> None:
+    """A thing that has changed and moved is known by its name."""
+    found = aligned("ar.1=f8/tp ag.2=f8/dp", "ag.2=f8/dp ar.1=f9/dp")
+    assert (found.pairs, len(found.moved)) == (((0, 1), (1, 0)), 1)
+
+
 def test_names_decide_which_of_several_is_gone() -> None:
     """Of three equal things the one whose name is gone was removed."""
     assert aligned("ar.1=f8/tp ar.2=f8/tp ar.3=f8/tp", "ar.1=f8/tp ar.3=f8/tp").removed == (1,)

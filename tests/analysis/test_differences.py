@@ -55,6 +55,18 @@ mean.9 {
   ROOT m = f32[] multiply(w, z)
 }
 
+less {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] subtract(x, y)
+}
+
+less.1 {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] subtract(y, x)
+}
+
 third {
   x = f32[] parameter(0)
   y = f32[] parameter(1)
@@ -116,6 +128,8 @@ def test_b08_a_permute_split_into_too_few() -> None:
     whole = compare(permutes(TWO_RINGS), permutes(forward, "{{7,1},{6,0}}"))
     assert "zeros" not in whole.changes[0].what
     assert "{6,0} and {7,1} now in p1" in whole.changes[0].what
+    other = compare(permutes(TWO_RINGS), permutes(forward, "{{7,1},{4,0}}"))
+    assert "zeros" not in other.changes[0].what
     lost = compare(permutes(TWO_RINGS), permutes(forward))
     assert lost.changes[0].what.endswith("devices 0 and 1 get zeros")
 
@@ -287,6 +301,17 @@ def test_spelling_is_said_apart() -> None:
 
 # --- what does not --------------------------------------------------------------------------------------------------
 
+
+def in_branches(first: str, second: str) -> str:
+    """Return a module with a line in each branch of a conditional."""
+    branches = [
+        f"{name} {{\n  p = f32[8] parameter(0)\n  {line}\n  ROOT n = f32[8] negate(p)\n}}\n"
+        for name, line in (("yes", first), ("no", second))
+    ]
+    run = "k = f32[8] conditional(c, p, p), true_computation=yes, false_computation=no"
+    return text_of("c = pred[] parameter(2)", run, before="\n".join(branches))
+
+
 IN_A_BRANCH = """yes {{
   p = f32[8] parameter(0)
   ROOT {line}
@@ -335,6 +360,11 @@ DIFFERENT = {
     ),
     "reduction": (text_of(reduce()), text_of(reduce(to="larger")), ["reduction sum -> max"]),
     "reduction-of-our-own": (text_of(reduce(to="mean")), text_of(reduce(to="third")), ["reduction mean -> third"]),
+    "reduction-the-other-way-round": (
+        text_of(reduce(to="less")),
+        text_of(reduce(to="less.1")),
+        ["reduction less -> less.1"],
+    ),
     "stream": (
         text_of(reduce()),
         text_of(reduce() + ', frontend_attributes={stream_id="4"}'),
@@ -354,6 +384,16 @@ DIFFERENT = {
         in_a_loop(reduce()),
         text_of(reduce()),
         ["runs 3 times -> once; stands in body -> in e"],
+    ),
+    "hoisted-and-renamed": (
+        in_a_loop(reduce()),
+        text_of(reduce(name="s")),
+        ["runs 3 times -> once; stands in body -> in e"],
+    ),
+    "branches": (
+        in_branches(reduce(), gather()),
+        in_branches(gather(), reduce()),
+        ["in yes: r runs after g instead of before it"],
     ),
     "order": (
         text_of(reduce(), gather()),
@@ -447,6 +487,9 @@ def test_counts_of_one_module_hold_for_both() -> None:
         "<text> states no counts and is taken to run on those of <text>: 4 x 1 (replicas x partitions)",
     )
     assert answer.after.collectives[0].participants == [[0, 1, 2, 3]]
+    other = compare(text_of(lines, header=""), text_of(lines, header="replica_count=4"))
+    assert other.before.collectives[0].participants == [[0, 1, 2, 3]]
+    assert (other.same_communication, len(other.notes)) == (True, 1)
 
 
 def test_different_counts_are_said() -> None:

@@ -59,6 +59,14 @@ def test_pairs_are_equal_in_any_order(first: list[tuple[int, int]], second: list
     assert same is (sorted(first) == sorted(second))
 
 
+def test_members_of_uneven_groups() -> None:
+    """Groups of different sizes follow the same rules."""
+    first, second, third = (CollectiveDeviceList([[0], group]) for group in ([1, 2, 3], [1, 3, 2], [2, 3, 1]))
+    assert groups_key(first, "any") == groups_key(second, "any") == groups_key(third, "any")
+    assert groups_key(first, "first") == groups_key(second, "first") != groups_key(third, "first")
+    assert len({groups_key(each, "all") for each in (first, second, third)}) == 3
+
+
 def test_a_million_devices_are_not_written_out() -> None:
     """Laid-out lists are compared by their axes; beyond what anybody writes out the text decides."""
     huge = IotaReplicaGroupList(100_000, 100_000)

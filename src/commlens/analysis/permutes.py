@@ -36,7 +36,6 @@ def lost_targets(before: Meaning, after: Meaning, added: Iterable[tuple[str, Mea
             receiving |= {target for _, target in pairs}
             taken = sorted(gone & pairs)
             if taken:
-                gone -= pairs
                 words = some_of([f"{{{source},{target}}}" for source, target in taken])
                 yield Detail("taken_over", None, name, f"{words} now in {name}")
     left = sorted({target for _, target in gone} - receiving)
