@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,7 +51,7 @@ def test_what_is_found(a: object, b: object, dtype: str, found: dict[str, object
 
 def test_small_floats_of_other_libraries_have_distances() -> None:
     """bfloat16 is no type of numpy's own."""
-    bfloat16 = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    bfloat16 = np.dtype(ml_dtypes.bfloat16)
     one, next_one = np.array([1.0, 2.0], bfloat16), np.array([1.0078125, 2.0], bfloat16)
     assert difference({0: one}, {0: next_one}, 1) == {"max_ulp": 1}
 
@@ -58,7 +59,7 @@ def test_small_floats_of_other_libraries_have_distances() -> None:
 def test_shapes_and_types_are_part_of_a_result() -> None:
     """Other shapes and other types are no distance."""
     assert compare([1], 1, "i4")["differs"] == "device 3: int32[1] and int32[]"
-    found = difference({0: np.float32(1)}, {0: np.float64(1)}, 9)
+    found = difference({0: np.array(1, "f4")}, {0: np.array(1, "f8")}, 9)
     assert found == {"differs": "device 0: float32[] and float64[]"}
 
 
@@ -66,8 +67,8 @@ def test_the_furthest_device_counts() -> None:
     """The answer is of the device where the results are furthest apart, and what is allowed is no difference."""
     next_one = np.nextafter(np.float32(1), np.float32(2))
     two_more = np.nextafter(np.nextafter(next_one, np.float32(2)), np.float32(2))
-    left = {device: np.float32([1]) for device in range(3)}
-    right = {0: np.float32([1]), 1: np.array([two_more]), 2: np.array([next_one])}
+    left = {device: np.array([1], "f4") for device in range(3)}
+    right = {0: np.array([1], "f4"), 1: np.array([two_more]), 2: np.array([next_one])}
     assert difference(left, right, 3) == {"max_ulp": 3}
     found = difference(left, right, 2)
     assert found["max_ulp"] == 3
