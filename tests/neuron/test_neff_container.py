@@ -275,9 +275,9 @@ def with_kelf(kelf: object, **members: bytes) -> bytes:
     ("data", "found"),
     [
         pytest.param(
-            with_kelf({"graphs": [graph("g", "sg01/def.json")]}, sg00__def=OTHER, sg01__def=ONE),
-            [("g", "sg01/def.json")],
-            id="the-kelf-names-it",
+            with_kelf({"graphs": [graph("g", "sg01/def.json")]}, sg00__def=ONE, sg01__def=OTHER),
+            [("sg00", "sg00/def.json"), ("g", "sg01/def.json")],
+            id="the-kelf-names-it-and-the-first-counts",
         ),
         pytest.param(
             with_kelf({"graphs": [graph("g", "./sg00/def.json")]}, sg00__def=ONE),
@@ -313,12 +313,12 @@ def with_kelf(kelf: object, **members: bytes) -> bytes:
                         ("kelf-0.json", as_json({"graphs": [graph("a", "sg00/def.json")]})),
                         ("kelf-1.json", as_json({"graphs": [graph("b", "sg01/def.json")]})),
                         ("neff.json", json.dumps(NEFF_JSON).replace("kelf-0", "kelf-1").encode()),
-                        ("sg00/def.json", OTHER),
-                        ("sg01/def.json", ONE),
+                        ("sg00/def.json", ONE),
+                        ("sg01/def.json", OTHER),
                     ]
                 )
             ),
-            [("b", "sg01/def.json")],
+            [("sg00", "sg00/def.json"), ("b", "sg01/def.json")],
             id="neff-json-names-the-kelf",
         ),
         pytest.param(
@@ -358,3 +358,23 @@ def test_what_looks_like_a_neff(head: bytes, expected: bool) -> None:
 def test_the_cap_is_that_of_all_inputs() -> None:
     """Without another limit the usual one holds."""
     assert container.MAX_BYTES == 8 * 2**30
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [b"[" + b"[]," * (1 << 21) + b"[]]", b"[" + b"[[0]]," * 5000 + b"[[0]]]"],
+    ids=["lists", "topologies"],
+)
+def test_a_small_file_does_not_become_a_large_object(groups: bytes) -> None:
+    """Lists that compress to nothing are counted before they are made."""
+    data = sealed(tar_of([("sg00/def.json", b'{"replica_groups": ' + groups + b"}")]))
+    with pytest.raises(InputError, match="expected at most"):
+        CCInfo.from_neff(data)
+
+
+def test_what_the_kelf_names_alone_comes_last() -> None:
+    """A description that the documented reader would not find stands behind those it finds, and is said to differ."""
+    data = with_kelf({"graphs": [graph("a", "a/def.json")]}, a__def=OTHER, sg00__def=ONE)
+    neff = read_neff(data)
+    assert [each.member for each in neff.subgraphs] == ["sg00/def.json", "a/def.json"]
+    assert "sg00/def.json counts here, as it does for the documented reader" in CCInfo.from_neff(data).notes[0]

@@ -27,6 +27,7 @@ REPLICA_GROUPS: Final = "replica_groups"
 SRC_TARGET_PAIRS: Final = "src_target_pairs"
 RANK_WORLD_SIZE: Final = "#rank_world_size"
 
+MOST_TOPOLOGIES: Final = 4096
 _MOST: Final = 2**32 - 1
 _SHOWN: Final = 40
 
@@ -65,6 +66,9 @@ def checked_groups(value: object, name: str = REPLICA_GROUPS) -> Groups:
         commlens.errors.CommlensError: expected replica_groups[0][0] to be a group of ranks: ...; found 0
     """
     nesting = f"{name} is nested as [topology][group][rank]"
+    if _is_list(value) and len(value) > MOST_TOPOLOGIES:
+        msg = f"expected at most {MOST_TOPOLOGIES} topologies in {name} (the runtime takes 12), found {len(value)}"
+        raise CommlensError(msg)
     return tuple(
         tuple(
             tuple(

@@ -53,7 +53,7 @@ def cc_kind(head: bytes) -> CCKind:
     """
     if looks_like_neff(head):
         return "neff"
-    return "def.json" if head.removeprefix(_MARK).lstrip().startswith((b"{", b"[")) else "module"
+    return "def.json" if head.removeprefix(_MARK).lstrip().startswith(b"{") else "module"
 
 
 def read_cc_source(
@@ -93,7 +93,7 @@ def read_cc_source(
         [module] = _modules(path, None if again else content, max_bytes, replicas, partitions)
     except InputError:
         if path.endswith(".neff"):  # nothing in the content speaks for a NEFF; whoever called it so wants its words
-            read_neff(head, name=path)
+            read_neff(path if content is None else content, name=path, max_bytes=max_bytes)
         raise
     try:
         return CCSource(path, kind, CCInfo.from_module(module), module=module)

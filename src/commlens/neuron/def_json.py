@@ -24,6 +24,9 @@ from commlens.neuron.cc_fields import (
 )
 
 NESTED: Final = "CCInfo"
+MOST_LISTS: Final = 1 << 21
+"""A list takes a hundred bytes of memory and two of a file, which may be compressed to nothing."""
+MOST_VALUES: Final = 1 << 24
 
 DefJson: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Mapping[str, object]
 """A def.json: the path of a file, its content (a string that begins with a brace, or bytes), or the parsed object."""
@@ -90,6 +93,11 @@ def json_object(content: bytes, name: str) -> Mapping[str, object]:
     Raises:
         InputError: it is something else.
     """
+    if content.count(b"[") + content.count(b"{") > MOST_LISTS or content.count(b",") > MOST_VALUES:
+        reason = (
+            f"expected at most {MOST_LISTS} lists and objects and {MOST_VALUES} values in a description, found more"
+        )
+        raise InputError(reason, path=name)
     try:
         value: object = json.loads(content)
     except json.JSONDecodeError as error:

@@ -51,23 +51,28 @@ def graphs_of(contents: Mapping[str, bytes], names: Collection[str]) -> list[Gra
         names: the names of all members.
 
     Returns:
-        What the kelf names; where that leads nowhere, every member called ``sgNN/def.json`` in whatever folder.
+        Every member called ``sgNN/def.json`` in whatever folder, of which the documented reader takes the first without
+        a look at the kelf. Then what else the kelf names.
 
     Example:
         >>> graphs_of({}, ["sg01/def.json", "sgLnk/sg00/def.json", "info.json"])
         [Graph(name='sg00', definition='sgLnk/sg00/def.json'), Graph(name='sg01', definition='sg01/def.json')]
     """
-    named = {graph.definition: graph for graph in _kelf_graphs(contents, names)}
-    if not named:
-        found = [(name, _DEFINITION.fullmatch(name)) for name in names]
-        named = {name: Graph(match[1], name) for name, match in found if match is not None}
+    found = [(name, _DEFINITION.fullmatch(name)) for name in names]
+    usual = {name: Graph(match[1], name) for name, match in found if match is not None}
+    named = usual | {graph.definition: graph for graph in _kelf_graphs(contents, names)}
     return [named[definition] for definition in sorted(named, key=_place)]
 
 
-def _place(definition: str) -> tuple[str, str]:
-    """Return what the documented reader sorts by, the part of the name that it looks for; then the whole name."""
+def is_usual(definition: str) -> bool:
+    """Whether the documented reader would find a description of this name."""
+    return _DEFINITION.fullmatch(definition) is not None
+
+
+def _place(definition: str) -> tuple[bool, str, str]:
+    """Return what descriptions are sorted by: the part of the name that the documented reader looks for comes first."""
     match = _DEFINITION.fullmatch(definition)
-    return (definition if match is None else definition[match.start(1) :], definition)
+    return (match is None, definition if match is None else definition[match.start(1) :], definition)
 
 
 def _kelf_graphs(contents: Mapping[str, bytes], names: Collection[str]) -> Iterator[Graph]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from commlens.neuron.cc_fields import CCFields
 from commlens.neuron.def_json import content_fields
+from commlens.neuron.neff.kelf import is_usual
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,8 @@ def _notes(neff: Neff, found: list[tuple[Subgraph, CCFields]]) -> Iterator[str]:
     first, fields = found[0]
     others = [graph.member for graph, each in found[1:] if each[:3] != fields[:3]]
     if others:
+        known = ", as it does for the documented reader" if is_usual(first.member) else ""
         yield (
-            f"the subgraphs say different things of their workers: {first.member} counts here, as it does for the "
-            f"documented reader; different from it: {', '.join(others)}"
+            f"the subgraphs say different things of their workers: {first.member} counts here{known}; "
+            f"different from it: {', '.join(others)}"
         )
