@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,8 +17,7 @@ from neuron_cases import cases, section
 from proto_modules import all_reduce, module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from commlens.neuron import CacheEntry
 
@@ -262,3 +262,22 @@ def test_no_cache(make: Callable[[Path], object], tmp_path: Path) -> None:
     make(tmp_path / "x")
     with pytest.raises(InputError, match="x: expected a Neuron compile cache, with folders MODULE_"):
         read_compile_cache(tmp_path / "x")
+
+
+def test_a_folder_that_cannot_be_listed_is_a_problem_of_its_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One entry that nobody may read does not hide the others."""
+    for name in ("MODULE_1+d41d8cd9", "MODULE_2+d41d8cd9"):
+        (tmp_path / name).mkdir()
+    listed = Path.iterdir
+
+    def refuse(folder: Path) -> Iterator[Path]:
+        if folder.name.startswith("MODULE_1"):
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    first, second = read_compile_cache(tmp_path).entries
+    assert [problem.kind for problem in first.problems] == ["unreadable"]
+    assert "unreadable" not in [problem.kind for problem in second.problems]

@@ -58,6 +58,10 @@ def command(
     content. A folder is a Neuron compile cache, whose entries are listed with what is wrong with them.
     """
     if _is_folder(file):
+        given = (cores_per_lnc, max_bytes, replicas, partitions, validate_hash or None, reading != READINGS[0] or None)
+        if any(each is not None for each in given):
+            msg = f"{file} is a folder, a compile cache: of the options only --format and -o go with it"
+            raise click.UsageError(msg)
         return _show_cache(file, output)
     from commlens.hlo import MAX_BYTES
     from commlens.neuron import read_cc_source, summarise
@@ -108,6 +112,6 @@ def _show_cache(folder: str, output: Output) -> int:
 
 def _is_folder(path: str) -> bool:
     try:
-        return path != STANDARD_INPUT and Path(path).is_dir()
+        return path not in ("", STANDARD_INPUT) and Path(path).is_dir()
     except (OSError, ValueError):
         return False  # reading it as a file says what is wrong

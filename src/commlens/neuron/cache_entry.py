@@ -42,8 +42,8 @@ class CacheProblem(NamedTuple):
     """Something that is wrong with an entry.
 
     Attributes:
-        kind: a word for programs: ``"name"``, ``"not-done"``, ``"no-neff"``, ``"neff"``, ``"no-module"``, ``"module"``,
-            ``"wide-ids"``, ``"no-flags"``, ``"flags-hash"``, ``"modules-differ"``, ``"not-everywhere"``.
+        kind: a word for programs: ``"name"``, ``"unreadable"``, ``"not-done"``, ``"no-neff"``, ``"neff"``,
+            ``"no-module"``, ``"module"``, ``"wide-ids"``, ``"no-flags"``, ``"flags-hash"``, ``"modules-differ"``, ``"not-everywhere"``.
         what: a sentence.
     """
 
@@ -91,14 +91,14 @@ class CacheEntry:
     module_hash: str | None
     flags_hash: str | None
     done: bool
-    neff_size: int | None
-    flags: tuple[str, ...] | None
-    flags_match: bool | None
-    outline: Outline | None
-    lnc: int | None
-    info: CCInfo | None
-    info_from: str | None
-    problems: tuple[CacheProblem, ...]
+    neff_size: int | None = None
+    flags: tuple[str, ...] | None = None
+    flags_match: bool | None = None
+    outline: Outline | None = None
+    lnc: int | None = None
+    info: CCInfo | None = None
+    info_from: str | None = None
+    problems: tuple[CacheProblem, ...] = ()
 
     @property
     def name(self) -> str:
@@ -194,7 +194,12 @@ def read_entry(folder: Path) -> CacheEntry:
     module_hash, flags_hash = (None, None) if match is None else (match["module"], match["flags"])
     if match is None:
         problems.append(CacheProblem("name", "expected a folder named MODULE_<graph hash>+<flags hash>"))
-    done = (folder / _DONE).is_file()
+    try:
+        names = {path.name for path in folder.iterdir() if path.is_file()}
+    except OSError as error:
+        problems.append(CacheProblem("unreadable", f"the folder cannot be read: {error.strerror or error}".lower()))
+        return CacheEntry(folder, None, module_hash, flags_hash, done=False, problems=tuple(problems))
+    done = _DONE in names
     neff = _read_neff(folder, done, problems)
     module = _read_module(folder, problems)
     flags, flags_match = _read_flags(folder, flags_hash, problems)

@@ -41,14 +41,24 @@ def entry_folders(folder: Path) -> list[Path]:
     """Return the folders ``MODULE_*`` in a folder, at any depth, sorted; the folder itself if it is one.
 
     Links to folders are not followed.
+
+    Raises:
+        InputError: a folder cannot be listed, so that entries could be missed.
     """
     if folder.resolve().name.startswith(ENTRY_PREFIX):
         return [folder]
     found: list[Path] = []
-    for place, names, _ in os.walk(folder):
+    for place, names, _ in os.walk(folder, onerror=_refuse):
         found += [Path(place) / name for name in names if name.startswith(ENTRY_PREFIX)]
         names[:] = [name for name in names if not name.startswith(ENTRY_PREFIX)]
     return sorted(found)
+
+
+def _refuse(error: OSError) -> None:
+    if isinstance(error, FileNotFoundError):
+        return  # a folder that is not there has no entries
+    reason = f"expected a folder that can be listed: {(error.strerror or str(error)).lower()}"
+    raise InputError(reason, path=str(error.filename)) from error
 
 
 def read_compile_cache(folder: str | os.PathLike[str], *, seen: Callable[[str], None] | None = None) -> CompileCache:
@@ -64,7 +74,7 @@ def read_compile_cache(folder: str | os.PathLike[str], *, seen: Callable[[str], 
         entries that some of several caches lack.
 
     Raises:
-        InputError: there is no entry.
+        InputError: there is no entry, or a folder around entries cannot be listed.
     """
     paths = entry_folders(Path(folder))
     if not paths:
