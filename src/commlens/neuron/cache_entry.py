@@ -43,7 +43,8 @@ class CacheProblem(NamedTuple):
 
     Attributes:
         kind: a word for programs: ``"name"``, ``"unreadable"``, ``"not-done"``, ``"no-neff"``, ``"neff"``,
-            ``"no-module"``, ``"module"``, ``"wide-ids"``, ``"no-flags"``, ``"flags-hash"``, ``"modules-differ"``, ``"not-everywhere"``.
+            ``"no-module"``, ``"module"``, ``"wide-ids"``, ``"no-flags"``, ``"flags-hash"``, ``"modules-differ"``,
+            ``"not-everywhere"``.
         what: a sentence.
     """
 
