@@ -13,11 +13,15 @@ Case = tuple[list[int], dict[int, list[int]], list[Combination[int]]]
 
 
 @st.composite
-def cases(draw: st.DrawFn, combinations: int = 3) -> Case:
+def cases(draw: st.DrawFn, combinations: int = 6) -> Case:
     """A list in an order that is valid, and disjoint sets of its instructions, dependent or not."""
-    size = draw(st.integers(2, 12))
+    size = draw(st.integers(2, 12) | st.integers(13, 40))
     order = draw(st.permutations(range(size)))
-    needs = {key: draw(st.lists(st.sampled_from(order[:at]), max_size=3)) if at else [] for at, key in enumerate(order)}
+    most = st.sampled_from([0, 1, 1, 3])  # few edges, so that several combinations are possible
+    needs = {
+        key: draw(st.lists(st.sampled_from(order[:at]), max_size=draw(most))) if at else []
+        for at, key in enumerate(order)
+    }
     shuffled = draw(st.permutations(range(size)))
     found: list[Combination[int]] = []
     start = 0
@@ -140,3 +144,11 @@ def test_long_lists_cost_little() -> None:
     placement = place(range(100_000), needs, combinations)
     assert len(placement.places) == 2_000
     assert len(asked) < 10_000
+
+
+def test_what_stands_behind_the_last_operand_stays_there() -> None:
+    """Where an earlier combination has moved things into the row of the last operand, those behind it stay behind."""
+    order = [5, 0, 1, 6, 2, 4, 7, 3]
+    needs: dict[int, list[int]] = {5: [], 0: [5], 1: [5], 6: [], 2: [], 4: [], 7: [], 3: [4]}
+    combinations = [Combination([5, 3], 8, "c.0"), Combination([1, 2], 10, "c.2")]
+    assert place(order, needs.__getitem__, combinations).order(order) == [6, 4, 8, 5, 10, 2, 0, 1, 7, 3]

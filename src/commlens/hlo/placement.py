@@ -139,7 +139,10 @@ class _Rows(Generic[Key]):
         """Return what stands between two positions and is a member or needs one, in order, with its place."""
         found: dict[Key, int] = {}
         for place in range(first[0], last[0] + 1):
-            for key in self.changed.get(place, (self._order[place],)):
+            row = self.changed.get(place, (self._order[place],))
+            begin = first[1] if place == first[0] else 0
+            end = last[1] + 1 if place == last[0] else len(row)  # what else stands in the last row is behind already
+            for key in row[begin:end]:
                 if key in members or not found.keys().isdisjoint(self._needed(key)):
                     found[key] = place
         return found
