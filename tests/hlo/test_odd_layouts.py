@@ -297,3 +297,10 @@ def test_blanks_inside_shapes(shape: str, blanks: str) -> None:
     sites = [site.signature for site in found.sites if site.computation_name == "main"]
     assert found.unread == ()
     assert [(str(each.operand_shapes[0]), str(each.result_shapes[0])) for each in sites] == [("f32[32]", "f32[32]")] * 2
+
+
+@pytest.mark.parametrize("header", ["ENTRY main (p: f32[8], q: f3", "%region.7 (x: f32[", "ENTRY"])
+def test_a_text_that_ends_in_a_header_is_cut(header: str) -> None:
+    """A computation of which only the beginning is there is said, with its line."""
+    (found,) = read_modules(f"{HEAD}{header}".encode())
+    assert [(item.where, item.text) for item in discover(found).unread] == [(str(HEAD.count("\n") + 1), header)]

@@ -35,6 +35,8 @@ _CALL_VALUES: Final = re.compile(
     rb"\b(?:to_apply|calls|body|condition|true_computation|false_computation|branch_computations|called_computations)"
     rb"\s*=\s*(\{[^{}]*\}|%?[\w.\-]+)"
 )
+_CUT_HEADER: Final = re.compile(rb"\}\s*(?P<header>(?:ENTRY\b|%[\w.\-]+\s*\()[^{]*)\Z")
+"""What may stand behind the last computation where a text was cut: the mark of a computation, and no body."""
 _NAMES: Final = re.compile(rb"%?(" + NAME + rb")")
 
 
@@ -173,7 +175,7 @@ class TextModule(Module):
             if computation.is_marked_entry:
                 return computation
         last = self._layout.computation(self._span.last - 1)
-        cut = last.number in self._index.unclosed or last.is_loose or self._is_printed(last)
+        cut = last.number in self._index.unclosed or last.is_loose or self._is_printed(last) or any(self._cut_header())
         return None if cut else last
 
     def _is_printed(self, last: TextComputation) -> bool:
@@ -195,7 +197,18 @@ class TextModule(Module):
     @cached_property
     def _structure_faults(self) -> tuple[Unread, ...]:
         unclosed = sorted(self._index.unclosed & set(self._span.numbers))
-        return (*(self._unclosed(self._layout.computation(each)) for each in unclosed), *self._communication.hidden)
+        unread = [self._unclosed(self._layout.computation(each)) for each in unclosed]
+        return (*unread, *self._communication.hidden, *self._cut_header())
+
+    def _cut_header(self) -> Iterator[Unread]:
+        """Find the beginning of a computation behind the last one: the text was cut before its brace."""
+        start = int(self._index.ends[self._span.last - 1])
+        header = _CUT_HEADER.match(self.text, start, self.part[1])
+        if header is not None:
+            text = as_text(header["header"][:80])
+            yield Unread(
+                str(self.line_of(header.start("header"))), text, "expected '{' and instructions, found the end"
+            )
 
     def _unclosed(self, computation: TextComputation) -> Unread:
         text = as_text(self.text[computation.start : computation.start + 80].strip().split(b"\n")[0])
