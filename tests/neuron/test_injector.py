@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from commlens import load
 from commlens.errors import InputError
-from commlens.hlo import Computation
+from commlens.hlo import Computation, SetFrontendAttribute
 from commlens.neuron import COLLECTIVE_TYPES, CollectiveStreamIdChecker, NeuronCollectiveStreamIdInjector
 from commlens.neuron.predicates import CHANNEL_CLASS, COLLECTIVE_CLASS
 from neuron_cases import cases
@@ -492,3 +492,28 @@ def test_streams_are_those_of_the_loops(notation: Notation, backend: str) -> Non
     assert CollectiveStreamIdChecker().run(result.module).found is bool(collectives)
     assert stats_of(result)["stamped"] == len(collectives)
     assert computation_name(0) in [each.name for each in result.module.computations]
+
+
+DAMAGED_MAP = """HloModule m, num_partitions=2
+
+ENTRY e {
+  p = f32[8] parameter(0)
+  x = f32[16] all-gather(p), dimensions={0}, replica_groups={{0,1}}, frontend_attributes={"stream_id"="0"}
+  ROOT y = f32[16] all-gather(p), dimensions={0}, replica_groups={{0,1}}
+}
+"""
+
+
+def test_a_map_that_cannot_be_added_to_is_refused_with_its_place() -> None:
+    """What shows only while editing has a place too."""
+    with pytest.raises(InputError, match="expected the frontend attributes of x to be a map") as caught:
+        NeuronCollectiveStreamIdInjector().run(load(DAMAGED_MAP))
+    assert caught.value.line == 5
+
+
+def test_a_map_that_cannot_be_added_to_can_be_left_alone() -> None:
+    """The others are stamped, and it is said which is not."""
+    result = NeuronCollectiveStreamIdInjector().run(load(DAMAGED_MAP), keep_going=True)
+    assert [edit.instruction.name for edit in result.edits if isinstance(edit, SetFrontendAttribute)] == ["y"]
+    assert result.module.to_bytes().count(b'stream_id="0"') == 1
+    assert [left["instruction"] for left in stats_of(result)["left_alone"]] == ["x"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from commlens.errors import InputError
+from commlens.hlo.edits import Combine, EditError
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.passes.spec import spec_of
 
@@ -141,9 +142,11 @@ def finished(
         stats: what happened in detail.
         found: for a pass that only looks for something.
         warnings: sentences about what the documented behaviour may break.
+
+    Raises:
+        InputError: an edit cannot be made, unless such instructions are to be left alone.
     """
-    made = tuple(edits)
-    module = refusals.module.edited(made) if made else refusals.module
+    made, module = _made(refusals, tuple(edits))
     return PassResult(
         name=name,
         changed=changed,
@@ -154,3 +157,20 @@ def finished(
         warnings=tuple(warnings),
         edits=made,
     )
+
+
+def _made(refusals: Refusals, edits: tuple[Edit, ...]) -> tuple[tuple[Edit, ...], Module]:
+    """Make the edits that can be made; return them and the new module."""
+    try:
+        return edits, refusals.module.edited(edits) if edits else refusals.module
+    except EditError as error:
+        if len(edits) == 1:
+            refusals.refuse(_subject(edits[0]), str(error))
+            return (), refusals.module
+    half = len(edits) // 2
+    possible = _made(refusals, edits[:half])[0] + _made(refusals, edits[half:])[0]
+    return possible, refusals.module.edited(possible) if possible else refusals.module
+
+
+def _subject(edit: Edit) -> Instruction:
+    return edit.members[0] if isinstance(edit, Combine) else edit.instruction
