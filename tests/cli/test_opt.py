@@ -520,3 +520,12 @@ def test_the_neuron_pipeline(run: Run, file: Path) -> None:
     assert named.read_bytes() == out.read_bytes()
     module = load(out)
     assert [module.instruction(name).channel_id for name in "gsr"] == [1, 2, 3]
+
+
+def test_passes_given_twice_are_one_list(run: Run, tmp_path: Path) -> None:
+    """No --passes is dropped: they run in the order given."""
+    source = tmp_path / "a.txt"
+    source.write_text("HloModule m\n\nENTRY e {\n  ROOT p = f32[8] parameter(0)\n}\n")
+    chosen = ["--passes", "neuron_unique_channel_id_enforcer", "--passes", "collective-stream-id-checker"]
+    outcome = run("opt", *chosen, str(source), "-o", str(tmp_path / "b.txt"), "--format", "json")
+    assert [each["name"] for each in json.loads(outcome.out)["passes"]] == chosen[1::2]

@@ -24,9 +24,20 @@ if TYPE_CHECKING:
     from commlens.views import RunModule
 
 
+def _joined(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> str | None:
+    """Take ``--passes`` that is given several times as one list."""
+    return ",".join(value) if value else None
+
+
 @click.command("opt", short_help="Rewrite a module by passes.")
 @click.argument("file", metavar="FILE", required=False)
-@click.option("--passes", metavar="NAME[{KEY=VALUE,...}],...", help="The passes to run, in this order.")
+@click.option(
+    "--passes",
+    multiple=True,
+    callback=_joined,
+    metavar="NAME[{KEY=VALUE,...}],...",
+    help="The passes to run, in this order.",
+)
 @click.option("--pipeline", metavar="NAME", help="Run the passes of a pipeline; there is neuron.")
 @click.option("--list-passes", is_flag=True, help="Show which passes and pipelines there are, instead of running any.")
 @click.option(

@@ -131,6 +131,7 @@ def finished(
     stats: Mapping[str, Json],
     found: bool | None = None,
     warnings: Iterable[str] = (),
+    separable: bool = True,
 ) -> PassResult:
     """Make a pass's edits and put its result together.
 
@@ -142,11 +143,17 @@ def finished(
         stats: what happened in detail.
         found: for a pass that only looks for something.
         warnings: sentences about what the documented behaviour may break.
+        separable: whether an edit that cannot be made may be left out and the others made.
 
     Raises:
         InputError: an edit cannot be made, unless such instructions are to be left alone.
+        EditError: likewise, where the edits are not separable.
     """
-    made, module = _made(refusals, tuple(edits))
+    made = tuple(edits)
+    if separable:
+        made, module = _made(refusals, made)
+    else:
+        module = refusals.module.edited(made) if made else refusals.module
     return PassResult(
         name=name,
         changed=changed,

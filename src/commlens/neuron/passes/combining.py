@@ -71,7 +71,9 @@ class Combiner:
             **work.account(sets),
         }
         edits = [each.edit for each in sets]
-        return finished(self.name, work.refusals, edits, changed=bool(sets), stats=stats, warnings=warnings)
+        return finished(
+            self.name, work.refusals, edits, changed=bool(sets), stats=stats, warnings=warnings, separable=False
+        )
 
     def _rules_for(self, found: Collectives, refusals: Refusals) -> tuple[KeyRules, Mapping[str, Json] | None]:
         """Return the rules, completed for a module, and what disables the pass there, if something does."""
