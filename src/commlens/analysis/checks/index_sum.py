@@ -137,6 +137,38 @@ def _finding(subject: Subject, operand: _Operand, partner: _Operand | None) -> F
     return Finding.about(message, operand.site, *(() if partner is None else (partner.site,)))
 
 
+_LOCAL_ARGMAX: Final = """HloModule example, num_partitions=2
+largest {
+  a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  more = pred[] compare(a, b), direction=GT
+  v = f32[] select(more, a, b)
+  k = s32[] select(more, i, j)
+  ROOT both = (f32[], s32[]) tuple(v, k)
+}
+max {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT m = f32[] maximum(x, y)
+}
+add {
+  x = s32[] parameter(0)
+  y = s32[] parameter(1)
+  ROOT s = s32[] add(x, y)
+}
+ENTRY e {
+  values = f32[8] parameter(0)
+  places = s32[8] iota(), iota_dimension=0
+  least = f32[] constant(-inf)
+  zero = s32[] constant(0)
+  local = (f32[], s32[]) reduce(values, places, least, zero), dimensions={0}, to_apply=largest
+  value = f32[] get-tuple-element(local), index=0
+  index = s32[] get-tuple-element(local), index=1
+  top = f32[] all-reduce(value), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=max
+"""
+
 RULE: Final = Rule(
     id="index-sum",
     severity="warning",
@@ -150,75 +182,23 @@ RULE: Final = Rule(
         "no finding."
     ),
     source="public report tenstorrent/tt-mlir#8623",
-    bad=Example("""HloModule example, num_partitions=2
-largest {
-  a = f32[] parameter(0)
-  i = s32[] parameter(1)
-  b = f32[] parameter(2)
-  j = s32[] parameter(3)
-  more = pred[] compare(a, b), direction=GT
-  v = f32[] select(more, a, b)
-  k = s32[] select(more, i, j)
-  ROOT both = (f32[], s32[]) tuple(v, k)
-}
-max {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT m = f32[] maximum(x, y)
-}
-add {
-  x = s32[] parameter(0)
-  y = s32[] parameter(1)
-  ROOT s = s32[] add(x, y)
-}
-ENTRY e {
-  values = f32[8] parameter(0)
-  places = s32[8] iota(), iota_dimension=0
-  least = f32[] constant(-inf)
-  zero = s32[] constant(0)
-  local = (f32[], s32[]) reduce(values, places, least, zero), dimensions={0}, to_apply=largest
-  value = f32[] get-tuple-element(local), index=0
-  index = s32[] get-tuple-element(local), index=1
-  top = f32[] all-reduce(value), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=max
+    bad=Example(
+        _LOCAL_ARGMAX
+        + """\
   where = s32[] all-reduce(index), channel_id=2, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add
   ROOT o = (f32[], s32[]) tuple(top, where)
 }
-"""),
-    good=Example("""HloModule example, num_partitions=2
-largest {
-  a = f32[] parameter(0)
-  i = s32[] parameter(1)
-  b = f32[] parameter(2)
-  j = s32[] parameter(3)
-  more = pred[] compare(a, b), direction=GT
-  v = f32[] select(more, a, b)
-  k = s32[] select(more, i, j)
-  ROOT both = (f32[], s32[]) tuple(v, k)
-}
-max {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT m = f32[] maximum(x, y)
-}
-add {
-  x = s32[] parameter(0)
-  y = s32[] parameter(1)
-  ROOT s = s32[] add(x, y)
-}
-ENTRY e {
-  values = f32[8] parameter(0)
-  places = s32[8] iota(), iota_dimension=0
-  least = f32[] constant(-inf)
-  zero = s32[] constant(0)
-  local = (f32[], s32[]) reduce(values, places, least, zero), dimensions={0}, to_apply=largest
-  value = f32[] get-tuple-element(local), index=0
-  index = s32[] get-tuple-element(local), index=1
-  top = f32[] all-reduce(value), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=max
+"""
+    ),
+    good=Example(
+        _LOCAL_ARGMAX
+        + """\
   is-here = pred[] compare(value, top), direction=EQ
   mine = s32[] select(is-here, index, zero)
   where = s32[] all-reduce(mine), channel_id=2, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add
   ROOT o = (f32[], s32[]) tuple(top, where)
 }
-"""),
+"""
+    ),
     find=find,
 )
