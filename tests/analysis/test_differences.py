@@ -1,120 +1,27 @@
+"""``diff``: reported cases, what is a difference, and what the comparison takes for granted."""
+
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from commlens.analysis import diff
 from commlens.errors import CommlensError
-from commlens.hlo import load
-from commlens.topology import CollectiveDeviceList
-from strategies import iota_groups
-
-if TYPE_CHECKING:
-    from commlens.analysis import MeshLike, ModuleDiff
-
-PROTOS = Path(__file__).resolve().parent.parent / "data" / "protos"
-
-REDUCERS = """
-add {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT s = f32[] add(x, y)
-}
-
-sum.2 {
-  a = f32[] parameter(1)
-  b = f32[] parameter(0)
-  ROOT c = f32[] add(a, b)
-}
-
-larger {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT s = f32[] maximum(x, y)
-}
-
-mean {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  s = f32[] add(x, y)
-  h = f32[] constant(0.5)
-  ROOT m = f32[] multiply(s, h)
-}
-
-mean.9 {
-  u = f32[] parameter(0)
-  v = f32[] parameter(1)
-  w = f32[] add(u, v)
-  z = f32[] constant(0.5)
-  ROOT m = f32[] multiply(w, z)
-}
-
-less {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT s = f32[] subtract(x, y)
-}
-
-less.1 {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT s = f32[] subtract(y, x)
-}
-
-third {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  s = f32[] add(x, y)
-  h = f32[] constant(0.3)
-  ROOT m = f32[] multiply(s, h)
-}
-"""
-
-FLAT = "use_global_device_ids=true"
-
-
-def text_of(*lines: str, header: str = "num_partitions=4", before: str = "") -> str:
-    """Return a module with operands ``p`` (f32[8]) and ``q`` (f32[16])."""
-    body = "\n".join(f"  {line}" for line in ("p = f32[8] parameter(0)", "q = f32[16] parameter(1)", *lines))
-    return f"HloModule m{', ' if header else ''}{header}\n{REDUCERS}\n{before}\nENTRY e {{\n{body}\n}}\n"
-
-
-def compare(before: str, after: str, mesh: MeshLike | None = None) -> ModuleDiff:
-    """Compare two texts."""
-    return diff(load(before), load(after), mesh)
-
-
-def kinds(answer: ModuleDiff) -> list[str]:
-    """Return the kinds of changes that are not of the spelling."""
-    return [change.kind for change in answer.changes if change.kind != "spelling"]
-
-
-def reduce(groups: str = "{{0,1},{2,3}}", *, name: str = "r", channel: int = 1, to: str = "add") -> str:
-    """Return an all-reduce of ``p``."""
-    return f"{name} = f32[8] all-reduce(p), channel_id={channel}, replica_groups={groups}, {FLAT}, to_apply={to}"
-
-
-def gather(groups: str = "{{0,1},{2,3}}", *, name: str = "g", channel: int = 2) -> str:
-    """Return an all-gather of ``p``."""
-    return f"{name} = f32[16] all-gather(p), channel_id={channel}, replica_groups={groups}, {FLAT}, dimensions={{0}}"
-
+from communicating import (
+    FLAT,
+    INIT,
+    TWO_RINGS,
+    compare,
+    gather,
+    in_a_loop,
+    kinds,
+    looping,
+    permutes,
+    reduce,
+    text_of,
+)
 
 # --- reported cases -------------------------------------------------------------------------------------------------
-
-PERMUTE = "{} = f32[2] collective-permute(x), channel_id={}, source_target_pairs={}"
-TWO_RINGS = "{{0,2},{2,4},{4,6},{6,0},{1,3},{3,5},{5,7},{7,1}}"
-
-
-def permutes(*pairs: str) -> str:
-    """Return a module of permutes of one value."""
-    lines = [PERMUTE.format(f"p{number}", number + 1, each) for number, each in enumerate(pairs)]
-    return text_of("x = f32[2] parameter(2)", *lines, header="num_partitions=8")
 
 
 def test_b08_a_permute_split_into_too_few() -> None:
@@ -184,119 +91,6 @@ def test_b27_a_clone_lost_an_operand() -> None:
     assert change.what == "operands f32[8], f32[16] -> f32[8] (f32[16] lost); payload 96 B -> 32 B"
     bytes_ = [detail.as_dict() for detail in change.details if detail.key == "operand_bytes"]
     assert bytes_ == [{"key": "operand_bytes", "before": 96, "after": 32}]
-
-
-# --- what means the same --------------------------------------------------------------------------------------------
-
-LOOP = """
-cond {{
-  c = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(c), index=0
-  n = s32[] constant({trips})
-  ROOT l = pred[] compare(i, n), direction=LT
-}}
-
-body{suffix} {{
-  b = (s32[], f32[8]) parameter(0)
-  j = s32[] get-tuple-element(b), index=0
-  p = f32[8] get-tuple-element(b), index=1
-  one = s32[] constant(1)
-  k = s32[] add(j, one)
-  {line}
-  ROOT t = (s32[], f32[8]) tuple(k, {of})
-}}
-"""
-INIT = ("zero = s32[] constant(0)", "init = (s32[], f32[8]) tuple(zero, p)")
-
-
-def looping(line: str, *, trips: int = 3, suffix: str = "", of: str = "r") -> tuple[str, str]:
-    """Return the computations of a loop with one line in its body, and the line that runs it."""
-    before = LOOP.format(line=line, trips=trips, suffix=suffix, of=of)
-    return before, f"w = (s32[], f32[8]) while(init), condition=cond, body=body{suffix}"
-
-
-def in_a_loop(line: str, *, trips: int = 3, suffix: str = "") -> str:
-    """Return a module that runs a line in a loop."""
-    before, run = looping(line, trips=trips, suffix=suffix)
-    return text_of(*INIT, run, before=before)
-
-
-def in_a_call(line: str) -> str:
-    """Return a module that runs a line in a function."""
-    function = f"f {{\n  p = f32[8] parameter(0)\n  {line}\n  ROOT n = f32[8] negate(r)\n}}"
-    return text_of("n = f32[8] call(p), to_apply=f", before=function)
-
-
-WRAPPED = """wrapped {{
-  p = f32[8] parameter(0)
-  ROOT {}
-}}
-"""
-
-SAME = {
-    "iota": (text_of(reduce()), text_of(reduce("[2,2]<=[4]"))),
-    "mesh-axes": (text_of(gather()), text_of(gather("mesh['a'=2,'b'=2] {'b'}"))),
-    "group-order": (text_of(gather()), text_of(gather("{{2,3},{0,1}}"))),
-    "member-order-of-a-sum": (text_of(reduce()), text_of(reduce("{{1,0},{2,3}}"))),
-    "channel": (text_of(reduce()), text_of(reduce(channel=77))),
-    "name": (text_of(reduce()), text_of(reduce(name="all-reduce.77"))),
-    "reducer-name": (text_of(reduce()), text_of(reduce(to="sum.2"))),
-    "reducer-of-our-own": (text_of(reduce(to="mean")), text_of(reduce(to="mean.9"))),
-    "mode": (
-        text_of(reduce("{{0,1,2,3}}")),
-        text_of("r = f32[8] all-reduce(p), channel_id=1, replica_groups={{0}}, to_apply=add"),
-    ),
-    "all": (text_of(reduce("{{0,1,2,3}}")), text_of(reduce("{{3,1,2,0}}"))),
-    "metadata": (text_of(reduce()), text_of(reduce() + ', metadata={op_name="x" source_file="f.py" source_line=3}')),
-    "tag": (text_of(reduce()), text_of(reduce() + ', frontend_attributes={collective_type="tp"}')),
-    "old-name": (
-        text_of("r = f32[8] all-reduce(p), replica_groups={{0,1}}, to_apply=add", header="replica_count=2"),
-        text_of("r = f32[8] cross-replica-sum(p), replica_group_ids={0,0}, to_apply=add", header="replica_count=2"),
-    ),
-    "pairs": (permutes("{{0,1},{1,0}}"), permutes("{{1,0},{0,1}}")),
-    "broadcast": (
-        text_of("b = f32[8] collective-broadcast(p), channel_id=1, replica_groups={{1,0,2}}"),
-        text_of("b = f32[8] collective-broadcast(p), channel_id=1, replica_groups={{1,2,0}}"),
-    ),
-    "async": (
-        text_of(gather()),
-        text_of(
-            gather(name="s").replace("f32[16] all-gather", "(f32[8], f32[16]) all-gather-start"),
-            "g = f32[16] all-gather-done(s)",
-        ),
-    ),
-    "wrapped": (
-        text_of(reduce()),
-        text_of(
-            "s = ((f32[8]), f32[8]) async-start(p), calls=wrapped",
-            "d = f32[8] async-done(s)",
-            before=WRAPPED.format(reduce()),
-        ),
-    ),
-    "inlined": (text_of(reduce()), in_a_call(reduce())),
-    "loop-name": (in_a_loop(reduce()), in_a_loop(reduce(), suffix=".clone")),
-    "nothing": (text_of("n = f32[8] negate(p)"), text_of("n = f32[8] abs(p)")),
-}
-
-
-@pytest.mark.parametrize("pair", SAME.values(), ids=SAME.keys())
-def test_the_same_in_other_words(pair: tuple[str, str]) -> None:
-    """Nothing differs but the spelling, both ways round."""
-    for before, after in (pair, pair[::-1]):
-        answer = compare(before, after)
-        assert (kinds(answer), answer.same_communication) == ([], True)
-
-
-def test_spelling_is_said_apart() -> None:
-    """What is merely written in another way is listed with both rows, and said in words."""
-    answer = compare(text_of(reduce()), text_of(reduce("[2,2]<=[4]", channel=5, name="x")))
-    (change,) = answer.changes
-    assert (change.kind, change.opcode) == ("spelling", "all-reduce")
-    assert (change.before is not None and change.before.name, change.after is not None and change.after.name) == (
-        "r",
-        "x",
-    )
-    assert change.what == "replica_groups {{0,1},{2,3}} -> [2,2]<=[4]; channel 1 -> 5"
 
 
 # --- what does not --------------------------------------------------------------------------------------------------
@@ -540,123 +334,6 @@ def test_loops_that_nobody_can_count() -> None:
     same = compare(unknown, unknown)
     assert (same.same_communication, len(same.notes)) == (True, 1)
     assert compare(unknown, in_a_loop(reduce())).changes[0].what == "runs an unknown number of times -> 3 times"
-
-
-# --- text and proto -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", sorted(path.stem for path in PROTOS.glob("*.txt")))
-def test_text_and_proto_of_a_module_are_the_same(name: str) -> None:
-    """Real modules in both forms: nothing differs, not even the spelling."""
-    answer = diff(load(PROTOS / f"{name}.txt"), load(PROTOS / f"{name}.pb"))
-    assert (answer.changes, answer.same_communication) == ((), True)
-    assert len(answer.before.collectives) == len(answer.after.collectives) > 0
-
-
-@pytest.mark.corpus
-def test_lists_of_modules_without_a_schedule(corpus: Path) -> None:
-    """A text lists functions in another order than a proto: where data allow both, nothing has moved."""
-    base = corpus / "jax-0.10.2" / "tagged_2x4.before"
-    answer = diff(load(base.with_suffix(".before.txt")), load(base.with_suffix(".before.pb")))
-    assert (answer.changes, answer.same_communication) == ((), True)
-    assert any("schedule" in note for note in answer.notes)
-
-
-# --- generated programs ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A collective of a generated program: what it does, apart from its spelling."""
-
-    opcode: str
-    groups: tuple[tuple[int, ...], ...]
-    size: int
-    reducer: str = ""
-
-    @property
-    def meaning(self) -> object:
-        """What the slow twin compares: groups as sets of sets, or of tuples where the order of members counts."""
-        members = frozenset if self.opcode == "all-reduce" else tuple
-        return self.opcode, frozenset(members(group) for group in self.groups), self.size, self.reducer
-
-
-@st.composite
-def operations(draw: st.DrawFn) -> Operation:
-    """Collectives over eight devices."""
-    opcode = draw(st.sampled_from(["all-reduce", "all-gather"]))
-    groups = draw(iota_groups(8)).groups()
-    reducer = draw(st.sampled_from(["add", "larger"])) if opcode == "all-reduce" else ""
-    return Operation(opcode, tuple(map(tuple, groups)), draw(st.integers(1, 2)), reducer)
-
-
-@st.composite
-def spelled(draw: st.DrawFn, program: list[Operation]) -> str:
-    """Write a program down in one of its many spellings."""
-    lines = ["x1 = f32[8] parameter(2)", "x2 = f32[16] parameter(3)"]
-    for number, operation in enumerate(program):
-        groups = [list(group) for group in draw(st.permutations(operation.groups))]
-        if operation.opcode == "all-reduce":
-            groups = [draw(st.permutations(group)) for group in groups]
-        listed = CollectiveDeviceList(groups)
-        iota = CollectiveDeviceList(operation.groups).to_iota()
-        text = str(iota if iota is not None and draw(st.booleans()) else listed)
-        result = f"f32[{8 * operation.size * (len(groups[0]) if operation.opcode == 'all-gather' else 1)}]"
-        reducer = draw(st.sampled_from(["add", "sum.2"])) if operation.reducer == "add" else operation.reducer
-        what = f", to_apply={reducer}" if reducer else ", dimensions={0}"
-        channel = draw(st.integers(1, 99))
-        attributes = f"(x{operation.size}), channel_id={channel}, replica_groups={text}, {FLAT}{what}"
-        name = f"{draw(st.sampled_from('abc'))}.{number}"
-        if draw(st.booleans()):
-            lines.append(f"{name} = {result} {operation.opcode}{attributes}")
-        else:
-            operand = f"f32[{8 * operation.size}]"
-            start = f"({operand}, {result})" if operation.opcode == "all-gather" else result
-            lines.append(f"{name} = {start} {operation.opcode}-start{attributes}")
-            lines.append(f"d{name} = {result} {operation.opcode}-done({name})")
-    return text_of(*lines, header="num_partitions=8")
-
-
-programs = st.lists(operations(), max_size=5)
-
-
-@settings(max_examples=60, deadline=None)
-@given(programs, st.data())
-def test_every_spelling_of_a_program_is_the_same(program: list[Operation], data: st.DataObject) -> None:
-    """Two spellings of one program never differ."""
-    before, after = data.draw(spelled(program)), data.draw(spelled(program))
-    answer = compare(before, after)
-    assert (kinds(answer), answer.same_communication) == ([], True)
-
-
-@settings(max_examples=60, deadline=None)
-@given(programs, programs, st.data())
-def test_programs_are_the_same_where_the_twin_says_so(
-    first: list[Operation], second: list[Operation], data: st.DataObject
-) -> None:
-    """The answer is that of comparing meanings one by one, and what is left over adds up."""
-    second = data.draw(st.sampled_from([second, [*first[1:], *first[:1]], [*first, *second], first[1:]]))
-    answer = compare(data.draw(spelled(first)), data.draw(spelled(second)))
-    mine, theirs = ([operation.meaning for operation in program] for program in (first, second))
-    assert answer.same_communication is (mine == theirs)
-    numbers = Counter(kinds(answer))
-    assert len(first) - numbers["removed"] == len(second) - numbers["added"]
-    if Counter(mine) == Counter(theirs):
-        assert set(numbers) <= {"order"}
-    assert numbers["removed"] + numbers["changed"] >= sum((Counter(mine) - Counter(theirs)).values())
-
-
-@settings(max_examples=40, deadline=None)
-@given(programs.filter(bool), st.data())
-def test_one_edit_is_one_change(program: list[Operation], data: st.DataObject) -> None:
-    """Other groups for one collective of a program, whatever the rest is called: one change, or none."""
-    place = data.draw(st.integers(0, len(program) - 1))
-    groups = tuple(map(tuple, data.draw(iota_groups(8)).groups()))
-    edited = [*program[:place], replace(program[place], groups=groups), *program[place + 1 :]]
-    text = data.draw(spelled(program))
-    answer = compare(text, data.draw(spelled(edited)))
-    same = program[place].meaning == edited[place].meaning
-    assert kinds(answer) == ([] if same else ["changed"])
 
 
 def json_of(change: Any) -> dict[str, Any]:

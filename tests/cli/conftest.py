@@ -11,6 +11,8 @@ from command_line import Outcome
 from commlens.cli import main
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from command_line import Run
 
 HERE = Path(__file__).parent
@@ -29,3 +31,16 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def at(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """Return what runs check in an empty folder in which some files are."""
+
+    def at(*arguments: str, columns: int = 120, **files: str) -> Outcome:
+        for name, text in files.items():
+            (tmp_path / name.replace("__", ".")).write_text(text)
+        monkeypatch.chdir(tmp_path)
+        return run("check", *arguments, columns=columns)
+
+    return at

@@ -1,4 +1,4 @@
-"""``commlens check``: exit codes, forms, choices, settings, baselines."""
+"""``commlens check``: exit codes, forms, choices, explanations."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from check_command import ALONE, BAD, GOOD, HEAD, UNREAD, findings
 from checking import ALL_RULES
 from commlens.cli.check_command import TARGETS as CLI_TARGETS
 from commlens.hlo import TARGETS, load
@@ -22,45 +23,8 @@ if TYPE_CHECKING:
 
     from command_line import Outcome, Run
 
+
 ROOT = Path(__file__).resolve().parents[2]
-
-HEAD = """HloModule step, num_partitions=4
-add {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT s = f32[] add(x, y)
-}
-ENTRY e {
-  p = f32[8] parameter(0)
-"""
-GOOD = (
-    HEAD
-    + "  ROOT r = f32[8] all-reduce(p), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add\n}\n"
-)
-BAD = GOOD.replace("{{0,1,2,3}}", "{{0,1},{1,9}}")
-ALONE = GOOD.replace("{{0,1,2,3}}", "{{0},{1},{2},{3}}")
-UNREAD = GOOD.replace("{{0,1,2,3}}", "[2,2]<=[8]")
-
-
-@pytest.fixture
-def at(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
-    """Return what runs check in an empty folder in which some files are."""
-
-    def at(*arguments: str, columns: int = 120, **files: str) -> Outcome:
-        for name, text in files.items():
-            (tmp_path / name.replace("__", ".")).write_text(text)
-        monkeypatch.chdir(tmp_path)
-        return run("check", *arguments, columns=columns)
-
-    return at
-
-
-def findings(outcome: Outcome) -> list[dict[str, Any]]:
-    """Return the findings of an answer in JSON."""
-    answer: dict[str, Any] = json.loads(outcome.out)
-    assert answer["schema"] == "commlens.check/1"
-    return answer["findings"]
-
 
 # --- exit codes -----------------------------------------------------------------------------------------------------
 
@@ -217,148 +181,6 @@ def test_several_files_and_modules(at: Callable[..., Outcome], tmp_path: Path) -
     assert at("step.txt.gz", "both.txt").out.splitlines()[-2] == "9 errors in 3 modules, 24 rules tried"
 
 
-# --- SARIF ----------------------------------------------------------------------------------------------------------
-
-SARIF_LEVELS = {"error", "warning", "note", "none"}
-SARIF_KEYS = {
-    "log": {"$schema", "version", "runs"},
-    "run": {"tool", "results"},
-    "driver": {"name", "version", "rules"},
-    "rule": {"id", "shortDescription", "fullDescription", "help", "defaultConfiguration"},
-    "result": {"ruleId", "ruleIndex", "level", "message", "locations", "partialFingerprints"},
-}
-"""The properties that are used; each is one of SARIF 2.1.0, and those that it requires are among them."""
-
-
-def check_sarif(log: dict[str, Any]) -> list[dict[str, Any]]:
-    """Hold a log against the standard: required properties, their types, references between them; return the results."""
-    assert set(log) == SARIF_KEYS["log"]
-    assert log["version"] == "2.1.0"
-    assert log["$schema"].endswith("sarif-2.1.0.json")
-    [run] = log["runs"]
-    assert set(run) == SARIF_KEYS["run"]
-    driver = run["tool"]["driver"]
-    assert set(driver) == SARIF_KEYS["driver"]
-    assert isinstance(driver["name"], str)
-    for rule in driver["rules"]:
-        assert set(rule) == SARIF_KEYS["rule"]
-        assert rule["defaultConfiguration"]["level"] in SARIF_LEVELS
-        for key in ("shortDescription", "fullDescription", "help"):
-            assert isinstance(rule[key]["text"], str)
-            assert rule[key]["text"]
-    ids = [rule["id"] for rule in driver["rules"]]
-    assert len(set(ids)) == len(ids)
-    for result in run["results"]:
-        assert set(result) == SARIF_KEYS["result"]
-        assert ids[result["ruleIndex"]] == result["ruleId"]
-        assert result["level"] in SARIF_LEVELS
-        assert isinstance(result["message"]["text"], str)
-        assert all(isinstance(each, str) for each in result["partialFingerprints"].values())
-        for location in result["locations"]:
-            check_location(location)
-    return run["results"]
-
-
-def check_location(location: dict[str, Any]) -> None:
-    """Hold a location against the standard: relative URIs without characters that need quoting, lines from 1."""
-    assert set(location) <= {"physicalLocation", "logicalLocations"}
-    physical = location.get("physicalLocation")
-    if physical is not None:
-        assert set(physical) <= {"artifactLocation", "region"}
-        assert re.fullmatch(r"(?:file://)?[A-Za-z0-9\-._~/%]+", physical["artifactLocation"]["uri"])
-        if "region" in physical:
-            assert physical["region"]["startLine"] >= 1
-    for each in location["logicalLocations"]:
-        assert set(each) <= {"name", "fullyQualifiedName", "kind"}
-        assert each["name"]
-
-
-def test_sarif(at: Callable[..., Outcome]) -> None:
-    """The log keeps the standard's required properties, names the rules, and has each finding with its place."""
-    results = check_sarif(json.loads(at("step.txt", "--format", "sarif", step__txt=BAD).out))
-    assert [each["ruleId"] for each in results] == ["id-out-of-range", "id-repeated", "groups-incomplete"]
-    first = results[0]
-    assert first["message"]["text"].startswith("r: expected global ids in 0..3")
-    assert first["locations"][0]["physicalLocation"] == {
-        "artifactLocation": {"uri": "step.txt"},
-        "region": {"startLine": 9},
-    }
-    assert first["locations"][0]["logicalLocations"] == [
-        {"name": "r", "fullyQualifiedName": "step/e/r", "kind": "instruction"}
-    ]
-    assert check_sarif(json.loads(at("fine.txt", "--format", "sarif", fine__txt=GOOD).out)) == []
-
-
-def test_sarif_of_everything_is_valid(at: Callable[..., Outcome]) -> None:
-    """The examples of all rules make valid logs."""
-    for rule in ALL_RULES:
-        deployment = rule.bad.deployment
-        options = [
-            *(("--target", str(deployment.target)) if deployment.target else ()),
-            *(("--lnc", str(deployment.lnc)) if deployment.lnc else ()),
-            *(("--local-world-size", str(deployment.ranks_per_node)) if deployment.ranks_per_node else ()),
-        ]
-        outcome = at("step.txt", "--format", "sarif", *options, step__txt=rule.bad.text)
-        assert rule.id in [each["ruleId"] for each in check_sarif(json.loads(outcome.out))]
-
-
-def test_fingerprints_stay_while_lines_move(at: Callable[..., Outcome]) -> None:
-    """A service that tracks findings knows them again after the file has grown above them."""
-    prints = [
-        [
-            each["partialFingerprints"]
-            for each in json.loads(at("step.txt", "--format", "sarif", step__txt=text).out)["runs"][0]["results"]
-        ]
-        for text in (BAD, BAD.replace("  ROOT r", "  n = f32[8] negate(p)\n  ROOT r"))
-    ]
-    assert prints[0] == prints[1]
-    assert len({json.dumps(each) for each in prints[0]}) == 3
-
-
-def test_sarif_of_standard_input_and_odd_names(
-    at: Callable[..., Outcome], run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Names with blanks and other signs are quoted; standard input has no file, so the instruction alone is named."""
-    at("x", **{"a step%__txt": BAD, "x": GOOD})
-    [result, *_] = check_sarif(json.loads(at("a step%.txt", "--format", "sarif").out))
-    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20step%25.txt"
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
-    [result, *_] = check_sarif(json.loads(run("check", "-", "--format", "sarif").out))
-    assert "physicalLocation" not in result["locations"][0]
-
-
-# --- GitHub ---------------------------------------------------------------------------------------------------------
-
-
-def test_github(at: Callable[..., Outcome]) -> None:
-    """One workflow command for each finding; nothing at all when there is none."""
-    assert at("step.txt", "--format", "github", step__txt=BAD).out.splitlines()[0] == (
-        "::error file=step.txt,line=9,title=id-out-of-range::r: expected global ids in 0..3 in mode kFlattenedID, found 9;"
-        " run the program on 10 devices"
-    )
-    assert at("note.txt", "--format", "github", note__txt=ALONE).out.startswith(
-        "::notice file=note.txt,line=9,title=size-one-axis::"
-    )
-    assert at("odd.txt", "--format", "github", odd__txt=UNREAD).out.startswith(
-        "::warning file=odd.txt,line=9,title=unread::"
-    )
-    assert at("fine.txt", "--format", "github", fine__txt=GOOD).out == ""
-
-
-def test_github_commands_cannot_be_broken_out_of(at: Callable[..., Outcome]) -> None:
-    """Names from a module or a file that hold line breaks, colons or percent signs stay in their command."""
-    at("x", **{"a,b:c%__txt": BAD, "x": GOOD})
-    line = at("a,b:c%.txt", "--format", "github").out.splitlines()[0]
-    assert line.startswith("::error file=a%2Cb%3Ac%25.txt,line=9,title=id-out-of-range::r: expected")
-    proto = proto_twin(load(BAD))
-    proto.computations[-1].instructions[-1].name = b"r\n::set-output name=x::\x1b[31m"
-    Path("odd.pb").write_bytes(proto.SerializeToString())
-    outcome = at("odd.pb", "--replicas", "1", "--partitions", "4", "--format", "github")
-    assert [line[:8] for line in outcome.out.splitlines()] == ["::error "] * 3
-    assert "\x1b" not in outcome.out
-    assert "\x1b" not in at("odd.pb", "--replicas", "1", "--partitions", "4").out
-
-
 # --- choices --------------------------------------------------------------------------------------------------------
 
 
@@ -455,140 +277,6 @@ def test_list_of_rules(run: Run) -> None:
         rule.id for rule in ALL_RULES
     ]
     assert len(run("check", "--list-rules", "--format", "markdown").out.splitlines()) == len(ALL_RULES) + 2
-
-
-# --- baselines ------------------------------------------------------------------------------------------------------
-
-
-def test_baseline(at: Callable[..., Outcome]) -> None:
-    """Today's findings are accepted, tomorrow's are not, and those that are gone are said."""
-    assert at("step.txt", "--format", "json", "-o", "old.json", step__txt=BAD).code == 1
-    accepted = at("step.txt", "--baseline", "old.json")
-    assert accepted.code == 0
-    assert accepted.out == "no findings in 1 module, 24 rules tried\n3 more findings accepted by the baseline.\n"
-    worse = BAD.replace("  ROOT r", "  a = f32[8] all-reduce(p), replica_groups={{0,0}}, to_apply=add\n  ROOT r")
-    outcome = at("step.txt", "--baseline", "old.json", "--format", "json", step__txt=worse)
-    assert outcome.code == 1
-    assert [(each["rule"], each["instructions"]) for each in findings(outcome)] == [("id-repeated", ["a"])]
-    assert json.loads(outcome.out)["accepted"] == 3
-    mended = at("step.txt", "--baseline", "old.json", step__txt=GOOD)
-    assert mended.code == 0
-    assert "0 more findings accepted by the baseline; 3 findings of it no longer there, make it anew." in mended.out
-
-
-def test_a_baseline_is_an_answer(at: Callable[..., Outcome]) -> None:
-    """Something else in its place is refused before anything is shown."""
-    assert at("step.txt", "--baseline", "x.json", step__txt=BAD, x__json="{}").error.startswith(
-        "x.json: expected the answer of"
-    )
-
-
-# --- settings -------------------------------------------------------------------------------------------------------
-
-OWN = '[check]\nignore = ["id"]\n'
-
-
-def test_settings_of_our_own_file(at: Callable[..., Outcome]) -> None:
-    """commlens.toml has them under [check], and the answer says where they are from."""
-    outcome = at("step.txt", "--format", "json", step__txt=BAD, commlens__toml=OWN)
-    assert [each["rule"] for each in findings(outcome)] == ["groups-incomplete"]
-    assert json.loads(outcome.out)["settings"] == "commlens.toml"
-    assert "\nSettings of commlens.toml.\n" in at("step.txt").out
-
-
-def test_settings_of_a_project(
-    at: Callable[..., Outcome], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """pyproject.toml has them in its table; the nearest file that has any counts, from the folder upwards."""
-    at("step.txt", step__txt=BAD, pyproject__toml='[tool.commlens.check]\nselect = "id-repeated"\n')
-    below = tmp_path / "src" / "deep"
-    below.mkdir(parents=True)
-    (tmp_path / "src" / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
-    monkeypatch.chdir(below)
-    step = str(tmp_path / "step.txt")
-    assert [each["rule"] for each in findings(run("check", step, "--format", "json"))] == ["id-repeated"]
-    (tmp_path / "src" / "commlens.toml").write_text("[check]\n")
-    assert len(findings(run("check", step, "--format", "json"))) == 3
-
-
-def test_the_command_line_counts_more(at: Callable[..., Outcome]) -> None:
-    """An option takes the place of its setting, --isolated of all, --config of the search."""
-
-    def rules(*options: str) -> list[str]:
-        return [each["rule"] for each in findings(at("step.txt", "--format", "json", *options))]
-
-    at("step.txt", step__txt=BAD, commlens__toml=OWN, other__toml='[check]\nselect = ["groups"]\n')
-    assert rules("--ignore", "groups") == ["id-out-of-range", "id-repeated"]
-    assert rules("--isolated") == ["id-out-of-range", "id-repeated", "groups-incomplete"]
-    assert rules("--config", "other.toml") == ["groups-incomplete"]
-    assert rules("--config", "other.toml", "--select", "unread") == []
-
-
-def test_all_settings(at: Callable[..., Outcome]) -> None:
-    """Target, LNC, ranks on a node, mesh and baseline can be set; a baseline is looked for beside the settings."""
-    settings = '[check]\ntarget = "trn1"\nlnc = 2\nlocal-world-size = 2\nmesh = "x=2,y=2"\nbaseline = "old.json"\n'
-    odd = GOOD.replace("{{0,1,2,3}}", "{{0,3},{1,2}}")
-    at("step.txt", "--format", "json", "--isolated", "--mesh", "x=2,y=2", "-o", "old.json", step__txt=odd)
-    outcome = at("step.txt", "--format", "json", commlens__toml=settings)
-    assert [each["rule"] for each in findings(outcome)] == ["NEU-TRN1-CORES", "NEU-LNC-ARCH", "NEU-SYMMETRIC-NODES"]
-    assert json.loads(outcome.out)["accepted"] == 1
-
-
-def test_ignores_per_file(at: Callable[..., Outcome], tmp_path: Path) -> None:
-    """Rules can be left out of some files alone, by pattern of name or path."""
-    settings = '[check.per-file-ignores]\n"old*" = ["id"]\n"*/new.txt" = "groups-incomplete"\n'
-    (tmp_path / "dumps").mkdir()
-    (tmp_path / "dumps" / "old.txt").write_text(BAD)
-    files = {"old__txt": BAD, "new__txt": BAD, "commlens__toml": settings}
-    found = findings(at("old.txt", "dumps/old.txt", "./new.txt", "--format", "json", **files))
-    assert [(each["path"], each["rule"]) for each in found] == [
-        ("old.txt", "groups-incomplete"),
-        ("dumps/old.txt", "groups-incomplete"),
-        ("./new.txt", "id-out-of-range"),
-        ("./new.txt", "id-repeated"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("[check\n", "commlens.toml:1:7: expected settings in TOML: "),
-        ("[check]\nignore = \n", "commlens.toml:2:10: expected settings in TOML: invalid value"),
-        ("check = 1\n", "commlens.toml: expected the table [check], found another value"),
-        (
-            "[check]\nignroe = []\n",
-            "commlens.toml: expected settings of check (select, ignore, per-file-ignores, target, ",
-        ),
-        (
-            "[check]\nignore = 1\n",
-            'commlens.toml: expected ignore to be a list of rules such as ["size-one-axis", "stream"], found 1',
-        ),
-        ("[check]\nignore = [1]\n", "commlens.toml: expected ignore to be a list of rules"),
-        ("[check]\nlnc = 0\n", "commlens.toml: expected lnc to be a number of at least 1, found 0"),
-        ("[check]\nlnc = true\n", "commlens.toml: expected lnc to be a number of at least 1, found True"),
-        ("[check]\nmesh = 1\n", "commlens.toml: expected mesh to be a text, found 1"),
-        (
-            '[check]\nmesh = "x"\n',
-            "commlens.toml: expected mesh to be axes such as data=2,model=4 or a JSON file: expected",
-        ),
-        (
-            '[check]\ntarget = "v5e"\n',
-            "commlens.toml: expected target to be one of trn1, trn2, trn3, inf2, gpu, tpu, found 'v5e'",
-        ),
-        ('[check]\nper-file-ignores = ["x"]\n', "commlens.toml: expected per-file-ignores to be a table such as"),
-        ('[check.per-file-ignores]\nx = ["nothing"]\n', "expected the id of a rule, found 'nothing'"),
-        ('[check]\nselect = ["nothing"]\n', "expected the id of a rule, found 'nothing'"),
-    ],
-)
-def test_settings_that_are_none(at: Callable[..., Outcome], text: str, error: str) -> None:
-    """A slip in the settings is named with its file, and with its place where that is known."""
-    assert at("step.txt", step__txt=GOOD, commlens__toml=text).error.startswith(error)
-
-
-def test_settings_must_be_text(at: Callable[..., Outcome], tmp_path: Path) -> None:
-    """Other bytes than UTF-8 are no settings."""
-    (tmp_path / "commlens.toml").write_bytes(b"\xff\xfe")
-    assert "expected settings in TOML, which is UTF-8" in at("step.txt", step__txt=GOOD).error
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
