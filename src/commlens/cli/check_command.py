@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import click
 
 from commlens.cli.check_settings import Settings, find_settings, read_settings
-from commlens.cli.options import STANDARD_OUTPUT, input_options, mesh_option
+from commlens.cli.options import input_options, mesh_option, output_options
 from commlens.cli.output import FORMATS, Output
 from commlens.errors import CommlensError, InputError
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 TARGETS: Final[tuple[Target, ...]] = ("trn1", "trn2", "trn3", "inf2", "gpu", "tpu")
 
-_FORMATS: Final = (*FORMATS, "sarif", "github")
 _COUNT: Final = click.IntRange(min=1)
 
 
@@ -61,20 +60,10 @@ def _split(_context: click.Context, _parameter: click.Parameter, values: tuple[s
     help="Take settings from this file. [default: the nearest commlens.toml or pyproject.toml that has any]",
 )
 @click.option("--isolated", is_flag=True, help="Take no settings from any file.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(_FORMATS),
-    default="table",
-    show_default=True,
-    help="How to show the answer; sarif and github are for code scanning and GitHub Actions.",
-)
-@click.option(
-    "-o",
-    "--output",
-    "output_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the answer to this file, all of it or nothing; - is standard output.",
+@partial(
+    output_options,
+    forms=(*FORMATS, "sarif", "github"),
+    told="How to show the answer; sarif and github are for code scanning and GitHub Actions.",
 )
 def command(
     *,
@@ -90,8 +79,7 @@ def command(
     list_rules: bool,
     config: Path | None,
     isolated: bool,
-    form: str,
-    output_path: Path | None,
+    output: Output,
 ) -> int:
     """Find everything that is wrong with a module's communication.
 
@@ -101,7 +89,6 @@ def command(
     Settings may stand in commlens.toml under [check], or in pyproject.toml under [tool.commlens.check]: select, ignore,
     per-file-ignores, target, lnc, local-world-size, mesh, baseline. What the command line says counts instead.
     """
-    output = Output(form, None if output_path == STANDARD_OUTPUT else output_path)
     if explain is not None or list_rules:
         return _tell(explain, output)
     if not inputs.paths:

@@ -14,7 +14,7 @@ from commlens.cli.output import FORMATS, Output
 from commlens.errors import CommlensError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from commlens.topology import CollectiveOpGroupMode, Mesh
 
@@ -63,17 +63,18 @@ def read_bytes(_context: click.Context, _parameter: click.Parameter, value: str 
     return int(match[1]) << 10 * _POWERS.index((match[2] or "").upper())
 
 
-def output_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add ``--format`` and ``-o``; the command gets them as ``output``."""
+def output_options(
+    command: Callable[..., int], *, forms: Sequence[str] = FORMATS, told: str = "How to show the answer."
+) -> Callable[..., int]:
+    """Add ``--format`` and ``-o``; the command gets them as ``output``.
 
-    @click.option(
-        "--format",
-        "form",
-        type=click.Choice(FORMATS),
-        default="table",
-        show_default=True,
-        help="How to show the answer.",
-    )
+    Args:
+        command: the command.
+        forms: what ``--format`` may be, where it is more than the usual.
+        told: the help of ``--format``.
+    """
+
+    @click.option("--format", "form", type=click.Choice(forms), default="table", show_default=True, help=told)
     @click.option(
         "-o",
         "--output",
