@@ -1,0 +1,1 @@
+"""What the messages of a log mean: hangs and errors, and the collectives of a module that they can be about."""

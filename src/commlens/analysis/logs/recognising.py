@@ -1,0 +1,287 @@
+"""Recognising the messages of a log: what XLA, its GPU libraries and its traces print about a collective.
+
+Source of the texts: ``RendezvousKey`` in xla/service/rendezvous.h and collective_ops_utils.h (``global_devices``,
+``num_local_participants``, ``collective_op_kind``, ``op_id``); ``GpuCliqueKey::ToString`` in
+xla/backends/gpu/collectives/gpu_clique_key.cc (``devices``, ``groups``, ``is_p2p`` or the older ``stream``);
+``op_id`` is set by ``CollectiveConfig::SetCollectiveOpKindAndID``: the channel, or without one the module's number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from commlens.analysis.logs.records import Needles
+from commlens.analysis.logs.said import Kind, Said, read_devices, read_groups
+from commlens.hlo import base_opcode, is_collective
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from commlens.hlo import Signature
+    from commlens.topology import DeviceList, SourceTargetPairs
+
+    Joined: TypeAlias = DeviceList | SourceTargetPairs | None
+    """The groups or pairs of global ids that a collective joins; None where they cannot be told."""
+
+_OPCODES: Final = "|".join(
+    (
+        r"all[-_]gather",
+        r"all[-_]reduce",
+        r"reduce[-_]scatter",
+        r"(?:ragged[-_])?all[-_]to[-_]all",
+        r"collective[-_](?:permute|broadcast)",
+    )
+)
+_OWN_NAME: Final = re.compile(
+    rf"(?:{_OPCODES})(?:[-_](?:start|update|done))?(?:\.[0-9]{{1,12}}|_[0-9]{{1,12}}|\.clone|\.remat){{1,8}}"
+)
+_TOKEN: Final = re.compile(r"%?[A-Za-z_][\w.\-]*")
+_SUFFIX: Final = re.compile(r"\.\d")
+_NAMED: Final = re.compile(
+    r"[`'\"]%?([A-Za-z_][\w.\-]{0,400})[`'\"]"
+    r"|\b(?:hlo_op|instruction|thunk)\s{0,2}[=:]?\s{0,2}%?([A-Za-z_][\w.\-]{0,400})"
+)
+_SUFFIXED_AT: Final = r"\.(?:(?<=[A-Za-z_]\.)|(?<=[A-Za-z_][0-9]\.)|(?<=[A-Za-z_][0-9][0-9]\.))[0-9]"
+_SUFFIXED: Final = re.compile(_SUFFIXED_AT)
+_SUFFIXED_BYTES: Final = re.compile(_SUFFIXED_AT.encode())
+_MARKED_BYTES: Final = re.compile(rb"%[A-Za-z_]")
+_OP_NAME: Final = re.compile(r"op_name\s{0,2}[=:]\s{0,2}\"([^\"\n]{1,4000})\"")
+_MODULE: Final = re.compile(r"\bhlo_module\s{0,2}[=:]\s{0,2}[`'\"]?([A-Za-z_][\w.\-]{0,400})")
+
+_DEVICES: Final = re.compile(
+    r"\b(global_)?devices\s{0,2}=\s{0,2}[\[{]([0-9\s,;.…:\-]{0,16777216})[\]}](?!\s{0,4}(?:<=|[0-9]))"
+)
+_GROUPS: Final = re.compile(r"\bgroups\s{0,2}=\s{0,2}[\[{]([0-9\s,;.…:\-\[\]{}]{0,16777216})[\]}]\s{0,4}(?:;|,|\}|\Z)")
+_IN_CLIQUE: Final = re.compile(
+    r"[Cc]lique|[Rr]endezvous|;\s{0,4}(?:stream|is_p2p|groups|root|num_local_participants|incarnations)\b"
+)
+_KIND: Final = re.compile(r"\b(?:(?:collective_)?op_)?kind\s{0,2}[=:]?\s{0,2}(cross[-_](?:replica|module))\b")
+_KINDS: Final[Mapping[str, Kind]] = MappingProxyType({"cross_replica": "cross_replica", "cross_module": "cross_module"})
+_OP_ID: Final = re.compile(r"\bop_id\s{0,2}=\s{0,2}(\d{1,18})|\bfirst call to collective operation (\d{1,18})")
+_CHANNEL: Final = re.compile(r"\bchannel[ _]id\s{0,2}[=:]?\s{0,2}(\d{1,18})\b")
+_OPERATION: Final = re.compile(
+    r"\b(?:op_kind|opcode|op|kind|collective)\s{0,2}[=:]\s{0,2}[`'\"]?(k?[A-Za-z][A-Za-z_\-]{2,40})\b"
+)
+_THREADS: Final = re.compile(r"Expected (\d{1,9}) threads to join the rendezvous")
+_RANKS: Final = re.compile(
+    r"(?:\bn_?ranks\s{0,2}[=:]?|#ranks\s{0,2}=)\s{0,2}(\d{1,9})\b"
+    r"|\brank\s{1,2}#?\d{1,9} (?:of|out of) (\d{1,9})\b"
+)
+_RANK: Final = re.compile(r"\brank\s{0,2}[=:#]?\s{0,2}#?(\d{1,9})\b")
+_COMMUNICATOR: Final = re.compile(r"[Cc]lique|[Rr]endezvous|NCCL|RCCL|[Cc]ommunicator|[Cc]ollective")
+_HANG: Final = re.compile(
+    r"may be stuck|[Cc]ollective operation timed out|to join the rendezvous|Termination timeout for"
+)
+_LISTING: Final = re.compile(r"\bglobal_devices\s{0,2}=")
+_KEYS: Final = ("RendezvousKey{", "CliqueKey{")
+_UNREADABLE: Final = "its list of devices cannot be read: expected ids with commas between, in brackets"
+
+WORDS: Final = (
+    *("endezvous", "lique", "ommunicator", "global_devices", "op_id", "channel_id", "channel id", "op_name", "ranks"),
+    *("hlo_op", "thunk", "may be stuck", "ollective op", "ermination"),
+)
+"""Pieces of words of which every message that is recognised here holds one, names of instructions apart."""
+
+
+class MessageKind(Protocol):
+    """A message that only one kind of machine prints, and what it can be about."""
+
+    @property
+    def name(self) -> str:
+        """What to call the kind."""
+        ...
+
+    @property
+    def words(self) -> Sequence[str]:
+        """Pieces of text of which the message holds one."""
+        ...
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The message; its named groups are whole numbers."""
+        ...
+
+    @property
+    def means(self) -> str:
+        """What it means, in a sentence."""
+        ...
+
+    def candidates(
+        self, collectives: Sequence[tuple[Signature, Joined]], devices: int | None, numbers: Mapping[str, int]
+    ) -> Iterator[tuple[int, str]]:
+        """Yield the positions of the collectives that it can be about, each with why."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A message that was recognised in a record.
+
+    Attributes:
+        kind: ``"rendezvous"``, ``"clique"``, ``"communicator"``, ``"channel"``, ``"instruction"``, ``"hang"``, or the
+            name of a kind that one kind of machine prints.
+        said: its facts.
+        own: the kind that one kind of machine prints; None for others.
+        note: what of it could not be read; None where there is nothing.
+    """
+
+    kind: str
+    said: Said
+    own: MessageKind | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """What to listen for in a log.
+
+    Attributes:
+        labels: names of the collectives of the modules at hand.
+        op_names: the ``op_name`` of their metadata; that of another instruction is no message.
+        kinds: the messages of one kind of machine.
+    """
+
+    labels: Collection[str]
+    op_names: Collection[str] = ()
+    kinds: Sequence[MessageKind] = ()
+
+    def needles(self) -> Needles:
+        """Return what a line that can hold something holds."""
+        words = dict.fromkeys([*WORDS, *(word for kind in self.kinds for word in kind.words)])
+        return Needles(tuple(word.encode() for word in words), (_SUFFIXED_BYTES, _MARKED_BYTES))
+
+    def messages(self, text: str) -> list[Recognised]:
+        """Return the messages of a record, all that it says of one collective together."""
+        own = [found for kind in self.kinds for found in _own(kind, text)]
+        if own:
+            return own
+        names = self._names(text)
+        keys = [match for match in _DEVICES.finditer(text) if match[1] or _IN_CLIQUE.search(text)]
+        if keys:
+            bounds = [*(match.start() for match in keys[1:]), len(text)]
+            head = text[: keys[0].start()]
+            parts = ((match, text[match.start() : bound]) for match, bound in zip(keys, bounds, strict=True))
+            return [_of_key(match, head, part, names, text) for match, part in parts]
+        return list(self._without_key(text, names))
+
+    def _without_key(self, text: str, names: list[str]) -> Iterator[Recognised]:
+        """Yield what a record without devices says."""
+        said = _said(text, names)
+        if _LISTING.search(text) or any(_is_open(key, text) for key in _KEYS):
+            yield Recognised("rendezvous", said, note=_UNREADABLE)
+        elif (said.op_name is not None and said.op_name in self.op_names) or len(names) == 1:
+            yield Recognised("instruction", said)
+        elif names:
+            yield from (Recognised("instruction", _said(text, [name])) for name in names)
+        elif said.channel is not None and (said.op_id is not None or _COMMUNICATOR.search(text) or said.opcode):
+            yield Recognised("rendezvous" if said.op_id is not None else "channel", said)
+        elif said.op_id is not None or said.num_threads is not None:
+            yield Recognised("rendezvous", said)
+        elif said.num_participants is not None and _COMMUNICATOR.search(text):
+            yield Recognised("communicator", said)
+        elif _HANG.search(text):
+            yield Recognised("hang", said)
+
+    def _names(self, text: str) -> list[str]:
+        """Return what in a text is the name of a collective, each once."""
+        quoted = {name for match in _NAMED.finditer(text) for name in match.groups() if name}
+        if not quoted and "%" not in text and _SUFFIXED.search(text) is None:
+            return []
+        found: dict[str, None] = {}
+        for match in _TOKEN.finditer(text):
+            token = match.group()
+            name = token.removeprefix("%").rstrip(".-")
+            if name in self.labels:
+                if token[0] == "%" or name in quoted or _SUFFIX.search(name):
+                    found[name] = None
+            elif _OWN_NAME.fullmatch(name):
+                found[name] = None
+        return list(found)
+
+
+def _own(kind: MessageKind, text: str) -> Iterator[Recognised]:
+    if not any(word in text for word in kind.words):
+        return
+    for match in kind.pattern.finditer(text):
+        numbers = {name: int(value) for name, value in match.groupdict().items() if value is not None}
+        yield Recognised(kind.name, Said(numbers=numbers or None), kind)
+
+
+def _of_key(match: re.Match[str], head: str, part: str, names: list[str], text: str) -> Recognised:
+    """Read the key of a rendezvous or of a clique: what stands in front of all keys holds for each."""
+    devices = read_devices(match[2])
+    groups = _GROUPS.search(part)
+    listed = None if groups is None else read_groups(groups[1])
+    both = f"{part}\n{head}"
+    said = _said(
+        both,
+        names,
+        devices=None if devices is None else list(devices),
+        groups=None if listed is None else [list(group) for group in listed],
+    )
+    note = None if devices is not None else _UNREADABLE
+    return Recognised("rendezvous" if match[1] or "RendezvousKey" in text else "clique", said, note=note)
+
+
+def _is_open(key: str, text: str) -> bool:
+    """Whether the last key of a kind is not closed any more."""
+    place = text.rfind(key)
+    return place >= 0 and "}" not in text[place:]
+
+
+def _said(
+    text: str, names: list[str], *, devices: list[int] | None = None, groups: list[list[int]] | None = None
+) -> Said:
+    has_ranks = "rank" in text
+    participants = _number(_RANKS, text) if has_ranks else None
+    rank = _number(_RANK, text) if has_ranks and (devices is not None or participants is not None) else None
+    kind = _word(_KIND, text) if "kind" in text else None
+    return Said(
+        devices=devices,
+        groups=groups,
+        num_participants=participants,
+        num_threads=_number(_THREADS, text) if devices is None and "Expected" in text else None,
+        rank=rank,
+        kind=None if kind is None else _KINDS[kind.replace("-", "_")],
+        op_id=_number(_OP_ID, text),
+        channel_id=_number(_CHANNEL, text) if "channel" in text else None,
+        opcode=_operation(text),
+        names=names or None,
+        op_name=_word(_OP_NAME, text) if "op_name" in text else None,
+        module=_word(_MODULE, text) if "hlo_module" in text else None,
+    )
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    match = pattern.search(text)
+    return None if match is None else next(int(value) for value in match.groups() if value is not None)
+
+
+def _word(pattern: re.Pattern[str], text: str) -> str | None:
+    match = pattern.search(text)
+    return None if match is None else match[1]
+
+
+def _operation(text: str) -> str | None:
+    """Return the opcode that a text names in any spelling: ``all_reduce``, ``kAllReduce``, ``AllReduceStart``."""
+    for match in _OPERATION.finditer(text):
+        opcode = opcode_of(match[1])
+        if opcode is not None:
+            return opcode
+    return None
+
+
+def opcode_of(word: str) -> str | None:
+    """Return the opcode of a collective in today's spelling, None for other words.
+
+    Example:
+        >>> opcode_of("kAllReduceStart"), opcode_of("reduce_scatter"), opcode_of("cross_module")
+        ('all-reduce', 'reduce-scatter', None)
+    """
+    bare = word[1:] if word[:1] == "k" and word[1:2].isupper() else word
+    dashed = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", bare).replace("_", "-").lower()
+    opcode, _ = base_opcode(dashed)
+    return opcode if is_collective(opcode) else None

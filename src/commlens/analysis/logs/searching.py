@@ -1,0 +1,166 @@
+"""The modules that a log is held against: their collectives, by everything that a log may call them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from commlens.analysis.inventory import collector_off, mesh_of, report_of
+from commlens.analysis.meshes import as_mesh
+from commlens.analysis.participation import Counts
+from commlens.hlo import UnreadableError, base_opcode, discover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from commlens.analysis.inventory import Report
+    from commlens.analysis.meshes import MeshLike
+    from commlens.analysis.row import Row
+    from commlens.hlo import Computation, Instruction, Module, Site
+
+_DUMPED: Final = re.compile(r"module_(\d{1,18})\.")
+_NUMBERED: Final = re.compile(r"\.(\d{1,18})\Z")
+_RENDEZVOUS: Final = "_xla_host_transfer_rendezvous"
+_SCHEDULED_AS: Final = "scheduling_name"
+_DEEPEST: Final = 16
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A module, with what its collectives are called.
+
+    Attributes:
+        report: its rows.
+        sites: where each row stands.
+    """
+
+    report: Report
+    sites: Sequence[Site]
+
+    @classmethod
+    def of(cls, module: Module, mesh: MeshLike | None, *, full: bool) -> Searched:
+        """Look at a module.
+
+        Raises:
+            CommlensError: ``mesh`` is no mesh.
+        """
+        given = None if mesh is None else as_mesh(mesh)
+        with collector_off():
+            found = discover(module)
+            counts = Counts.of(module.replica_count, module.num_partitions)
+            return cls(report_of(module, found, given or mesh_of(module, found), counts, full=full), found.sites)
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """Its rows."""
+        return self.report.collectives
+
+    @property
+    def num_devices(self) -> int | None:
+        """How many devices it runs on; None where nobody states the counts."""
+        module = self.report.module
+        if module.replica_count is None or module.num_partitions is None:
+            return None
+        return module.replica_count * module.num_partitions
+
+    @cached_property
+    def number(self) -> int | None:
+        """The number that XLA gave the module, which stands in the names of its dumps; None where it is not known."""
+        match = _DUMPED.match(PurePath(self.report.module.path).name)
+        return None if match is None else int(match[1])
+
+    @cached_property
+    def called(self) -> dict[str, dict[int, str]]:
+        """What its collectives are called -> positions of the rows, each with how they come to that name."""
+        found: dict[str, dict[int, str]] = {}
+        for position, site in enumerate(self.sites):
+            for name, how in _names(site):
+                found.setdefault(name, {}).setdefault(position, how)
+        return found
+
+    def named(self, name: str) -> dict[int, str]:
+        """Return the positions of the rows that a name means, each with how.
+
+        A done or update stands for its start, and a collective that is wrapped for what wraps it.
+        """
+        found = self.called.get(name)
+        if found is not None:
+            return found
+        start = self._start_of(name)
+        if start is None:
+            return {}
+        return {position: f"{name} belongs to it" for position in self._by_name.get(start, ())}
+
+    def numbered(self, number: int) -> set[int]:
+        """Return the positions of the rows that end in a number, as ``all-reduce.534`` does."""
+        return self._by_number.get(number, set())
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for position, row in enumerate(self.rows):
+            found.setdefault(row.name, []).append(position)
+        return found
+
+    @cached_property
+    def _by_number(self) -> dict[int, set[int]]:
+        found: dict[int, set[int]] = {}
+        for name, positions in self._by_name.items():
+            match = _NUMBERED.search(name)
+            if match is not None:
+                found.setdefault(int(match[1]), set()).update(positions)
+        return found
+
+    def _start_of(self, name: str) -> str | None:
+        """Return the name of the row to which another instruction belongs."""
+        module = self.report.module
+        try:
+            instruction = module.instruction(name)
+            for _ in range(_DEEPEST):
+                if instruction.name in self._by_name:
+                    return instruction.name
+                before = _before(instruction, module)
+                if before is None:
+                    return None
+                instruction = before
+        except (LookupError, UnreadableError):
+            return None
+        return None
+
+
+def _names(site: Site) -> Iterator[tuple[str, str]]:
+    name = site.name
+    yield name, f"its name is {name}"
+    rendezvous = site.signature.frontend_attributes.get(_RENDEZVOUS)
+    if rendezvous is not None:
+        yield rendezvous, f"its rendezvous is {rendezvous}"
+    try:
+        scheduled = site.instruction.metadata_fields().get(_SCHEDULED_AS)
+    except UnreadableError:
+        return
+    if scheduled is not None:
+        text = _text(scheduled)
+        yield text, f"its {_SCHEDULED_AS} is {text}"
+
+
+def _text(field: bytes) -> str:
+    r"""Return the string of a metadata field as it is written: with its key in a text, quoted or bare in a proto.
+
+    Example:
+        >>> [_text(each) for each in (b'scheduling_name="rs.1"', b'"rs.1"', b"rs.1")]
+        ['rs.1', 'rs.1', 'rs.1']
+    """
+    quoted = field.partition(b'"')[2].rpartition(b'"')[0] if b'"' in field else field
+    return quoted.decode("utf-8", "replace")
+
+
+def _before(instruction: Instruction, module: Module) -> Instruction | None:
+    """Return the start of a done or update, or what runs the computation that an instruction stands in."""
+    if base_opcode(instruction.opcode)[1] in ("done", "update"):
+        return next(iter(instruction.operands), None)
+    computation: Computation = instruction.computation
+    callers = [call.caller for call in module.callers({computation.name}) if call.role in ("async", "fusion")]
+    return callers[0] if len(callers) == 1 else None
