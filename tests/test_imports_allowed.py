@@ -54,7 +54,7 @@ THIRD_PARTY = {
     "neuron": {"numpy"},
     "views": {"rich"},
     "cli": {"click", "rich"},
-    "integrations": {"jax", "numpy"},
+    "integrations": {"jax", "numpy", "pytest"},
 }
 
 STARTS_PROCESSES = Path("integrations", "runtime", "children.py")

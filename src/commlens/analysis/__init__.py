@@ -12,7 +12,10 @@ from commlens.analysis.claims import Claim, claim_of, claims_of
 from commlens.analysis.collective_groups import CollectiveGroups, groups_from_sharding, groups_over
 from commlens.analysis.differences import Change, ModuleDiff, TotalChange, diff
 from commlens.analysis.equivalence import MOST_ROUNDS, Comparison, ResultDifference, counts_of_both
-from commlens.analysis.expectations import Expectation, ExpectationError, expect
+from commlens.analysis.expectation_claims import ExpectationError
+from commlens.analysis.expectation_files import renewing_goldens
+from commlens.analysis.expectation_programs import AnyMesh
+from commlens.analysis.expectations import Expectation, expect
 from commlens.analysis.experiments import Outcome, Program
 from commlens.analysis.explanation import Explanation, explain
 from commlens.analysis.figures import Figures
@@ -23,6 +26,11 @@ from commlens.analysis.hosts_survey import HostModule, HostSurvey
 from commlens.analysis.inventory import Report, report
 from commlens.analysis.layout_matches import LayoutMatch, match_layouts
 from commlens.analysis.limits import FULL_LIMIT, LISTED_LIMIT
+from commlens.analysis.logs.answers import Candidate, LogExplanation, LogMessage
+from commlens.analysis.logs.explaining import explain_log
+from commlens.analysis.logs.recognising import MessageKind
+from commlens.analysis.logs.records import LogStream
+from commlens.analysis.logs.said import Said
 from commlens.analysis.meshes import MeshLike, as_mesh, mesh_as_json, mesh_from_json, read_mesh
 from commlens.analysis.participation import Counts
 from commlens.analysis.proofs import MOST_DEVICES, Proof, Proofs, Scaled, prove
@@ -38,7 +46,9 @@ __all__ = [
     "OPCODES",
     "ROW_KEYS",
     "RULES",
+    "AnyMesh",
     "Baseline",
+    "Candidate",
     "Change",
     "Claim",
     "CollectiveGroups",
@@ -58,7 +68,11 @@ __all__ = [
     "Hosts",
     "Judged",
     "LayoutMatch",
+    "LogExplanation",
+    "LogMessage",
+    "LogStream",
     "MeshLike",
+    "MessageKind",
     "ModuleDiff",
     "ModuleOnHosts",
     "Moved",
@@ -71,6 +85,7 @@ __all__ = [
     "Report",
     "ResultDifference",
     "Row",
+    "Said",
     "Scaled",
     "Step",
     "Total",
@@ -87,6 +102,7 @@ __all__ = [
     "diff",
     "expect",
     "explain",
+    "explain_log",
     "groups_from_sharding",
     "groups_over",
     "match_layouts",
@@ -96,6 +112,7 @@ __all__ = [
     "prove",
     "read_baseline",
     "read_mesh",
+    "renewing_goldens",
     "report",
     "rule_of",
 ]
