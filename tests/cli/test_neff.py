@@ -258,33 +258,6 @@ def test_what_is_called_neff_is_refused_as_one(run: Run, folder: Path, size: int
 # --- warnings, cores ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        pytest.param(
-            neff(definition(replica_groups=[TP]), hash=bytes(32)), "x: the archive does not have the hash", id="hash"
-        ),
-        pytest.param(
-            neff({"sg00/def.json": definition(replica_groups=[TP]), "sg01/def.json": definition(replica_groups=[DP])}),
-            "different from it: sg01/def.json",
-            id="subgraphs",
-        ),
-        pytest.param(
-            TEXT.format(counts="", groups="{{0,1}}, channel_id={").encode(), "x: line 4: all-reduce r: ", id="unread"
-        ),
-    ],
-)
-def test_warnings(run: Run, folder: Path, content: bytes, says: str) -> None:
-    """What is odd about the input is a warning on standard error, and among the notes."""
-    (folder / "x").write_bytes(content)
-    outcome = run("neff", "x", "--reading", "total", "--format", "json")
-    [warning] = outcome.err.splitlines()
-    assert (outcome.code, warning.startswith("commlens: warning: x: ")) == (0, True)
-    assert says in warning
-    assert warning.removeprefix("commlens: warning: x: ") in json.loads(outcome.out)["notes"]
-    assert "warnings" in run("neff", "x", "--reading", "total").out
-
-
 def test_hash_can_be_asked_for(run: Run, folder: Path) -> None:
     """Then another hash is a refusal."""
     (folder / "x").write_bytes(neff(definition(replica_groups=[TP]), hash=bytes(32)))
@@ -335,7 +308,7 @@ def test_notes(run: Run, folder: Path, keys: dict[str, Any], says: str) -> None:
     [note] = answer(run, "x")["notes"]
     assert says in note
     assert says in " ".join(run("neff", "x").out.split())
-    assert says in run("neff", "x", "--format", "markdown").out
+    assert says in run("neff", "x", "--format", "markdown").out.replace("\\", "")
 
 
 # --- forms ----------------------------------------------------------------------------------------------------------
@@ -382,7 +355,7 @@ def write_cache(folder: Path) -> None:
         (entry / "compile_flags.txt").touch()
         if flags == "d41d8cd9":
             (entry / "model.neff").write_bytes(neff(definition(replica_groups=[TP], src_target_pairs=[RING])))
-            (entry / "model.hlo_module.pb").write_text(TEXT.format(counts="", groups="{{0,1}}"))
+            (entry / "model.hlo_module.pb").write_text(TEXT.format(counts="", groups="[2,4]<=[8]"))
 
 
 def test_a_cache_as_it_looks(run: Run, folder: Path) -> None:
@@ -409,7 +382,7 @@ def test_a_cache_in_other_forms(run: Run, folder: Path) -> None:
     )
     markdown = run("neff", "cache", "--format", "markdown").out
     assert "| entry | module | done |" in markdown
-    assert f"`{bad['path'].rpartition('/')[2]}`: `there is no model.hlo_module.pb`" in markdown
+    assert f"\n`{bad['path'].rpartition('/')[2]}`: there is no model.hlo\\_module.pb\n" in markdown
 
 
 def test_a_folder_without_a_cache(run: Run, folder: Path) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commlens.errors import CommlensError, InputError
-from commlens.hlo import discover, load, load_all
-from commlens.neuron import READINGS, CCInfo, WorldSizeError, pair_components, pair_group_of
+from commlens.neuron import READINGS, CCInfo, WorldSizeError, cc_kind, pair_components, pair_group_of
 from neuron_cases import cases, section
 
 if TYPE_CHECKING:
@@ -126,6 +126,22 @@ def test_readings_have_names() -> None:
         CCInfo([[[0]]]).world_size("inner")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.parametrize(
+    ("info", "documented", "total"),
+    [
+        pytest.param(CCInfo([[[0, 1], [2, 3]]]), "groups", "groups", id="groups"),
+        pytest.param(CCInfo([[[0, 1], [2, 3]]], [[[0, 2]]]), "pairs", "groups", id="pairs-then-groups"),
+        pytest.param(CCInfo([[[0, 1], [2, 3]]], [[[0, 2]]], 3), "pairs", "groups", id="pairs-before-stated"),
+        pytest.param(CCInfo([[[0, 1], [2, 3]]], None, 3), "stated", "groups", id="stated-then-groups"),
+        pytest.param(CCInfo([[[0, 1]]], [[[0, 1]]], 2), "groups", "groups", id="all-agree"),
+        pytest.param(CCInfo(None, None, 0), None, None, id="nobody"),
+    ],
+)
+def test_what_the_world_size_comes_from(info: CCInfo, documented: str | None, total: str | None) -> None:
+    """It is the first of groups, pairs and stated number that says as much."""
+    assert (info.source_of(), info.source_of("total")) == (documented, total)
+
+
 ranks = st.integers(0, 40)
 groups = st.lists(st.lists(st.lists(ranks, max_size=4), max_size=4), max_size=4)
 pairs = st.lists(st.lists(st.tuples(ranks, ranks).map(list), max_size=4), max_size=3)
@@ -193,6 +209,14 @@ def test_def_json_from_a_file(tmp_path: Path) -> None:
     assert CCInfo.from_def_json(file).replica_groups == CCInfo.from_def_json(str(file)).replica_groups == expected
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_encodings(encoding: str) -> None:
+    """A def.json in any encoding of JSON is one, with and without a mark at its beginning."""
+    content = '{"replica_groups": [[[0, 1]]], "name": "é"}'.encode(encoding)
+    assert cc_kind(content) == "def.json"
+    assert CCInfo.from_def_json(content) == CCInfo.from_def_json("\ufeff" + '{"replica_groups": [[[0, 1]]]}')
+
+
 def test_flat_keys_come_first() -> None:
     """A key at the top counts; one that is missing there, or null, is looked for in CCInfo."""
     nested = {"replica_groups": [[[0, 1]]], "src_target_pairs": [[[0, 1]]], "#rank_world_size": 3}
@@ -203,9 +227,20 @@ def test_flat_keys_come_first() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        pytest.param("{", "<text>:1:2: expected a JSON object: expecting property name", id="cut"),
+        pytest.param("{", "<text>:1:2: expected a JSON object: a key in double quotes should stand here", id="cut"),
         pytest.param(b"[]", "<bytes>: expected a JSON object, found a JSON list", id="list"),
-        pytest.param(b"\xff\xfe{", "<bytes>: expected a JSON object: ", id="no-text"),
+        pytest.param(
+            b"\xff\xfe{", "<bytes>:1:1: expected a JSON object in UTF-8, UTF-16 or UTF-32, found", id="no-text"
+        ),
+        pytest.param(b'{"a":\n "\xc3\xa9\xff"}', "<bytes>:2:4: expected a JSON object in UTF-8", id="byte-in-a-text"),
+        pytest.param('{"a": 1', ":1:8: expected a JSON object: a comma or the end of the list or object", id="no-end"),
+        pytest.param('{"a": 1}\n{', ":2:1: expected a JSON object: nothing should stand here", id="two-objects"),
+        pytest.param('{"a": nul}', ":1:7: expected a JSON object: a number, text, list, object, true,", id="no-value"),
+        pytest.param('{"a" 1}', ":1:6: expected a JSON object: a colon should stand here", id="no-colon"),
+        pytest.param('{"a": "x', ":1:7: expected a JSON object: the text that begins here", id="open-text"),
+        pytest.param('{"a": "x\n"}', ":1:9: expected a JSON object: a control character should", id="break-in-a-text"),
+        pytest.param('{"a": "\\q"}', ":1:8: expected a JSON object: a backslash should begin a known", id="escape"),
+        pytest.param(f'{{"a": {"1" * 5000}}}', "numbers of at most 4,300 digits, found a longer one", id="digits"),
         pytest.param(b'{"a": ' + b"[" * 100_000, "<bytes>: expected a JSON object, ", id="deep"),
         pytest.param({"replica_groups": [[0, 1]]}, "expected replica_groups[0][0] to be a group of ranks", id="2-d"),
         pytest.param({"replica_groups": {"0": []}}, "expected replica_groups to be a list of topologies", id="object"),
@@ -244,6 +279,46 @@ def test_topologies_read_as_attributes_and_as_mappings() -> None:
     assert dict(uneven) == {"num_groups": 2, "group_size": None}
     with pytest.raises(KeyError):
         even["ranks"]
+
+
+def test_numbers_of_numpy() -> None:
+    """Arrays, sequences of arrays and numpy's integers are taken, and come back as plain numbers."""
+    expected = CCInfo([[[0, 1], [2, 3]]], [[[0, 1]]], 4)
+    for groups in (
+        np.arange(4).reshape(1, 2, 2),
+        [np.arange(4, dtype=np.uint8).reshape(2, 2)],
+        [[[0, 1], np.array([2, 3])]],
+    ):
+        info = CCInfo(groups, np.array([[[0, 1]]]), np.int64(4))
+        assert info == expected
+        assert json.loads(json.dumps(info.to_def_json())) == expected.to_def_json()
+    assert CCInfo([[range(2), [np.int32(2), 3]]]).replica_groups == [[[0, 1], [2, 3]]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param((np.array([[[0.0]]]),), "replica_groups[0][0][0] to be a rank, an int", id="fractions"),
+        pytest.param((np.array([[[True]]]),), "replica_groups[0][0][0] to be a rank, an int", id="array-of-flags"),
+        pytest.param((np.array(1),), "expected replica_groups to be a list of topologies", id="no-dimension"),
+        pytest.param((np.arange(4).reshape(2, 2),), "expected replica_groups[0][0] to be a group", id="2-d"),
+        pytest.param((np.array([[[-1]]]),), "found -1", id="negative"),
+        pytest.param((True,), "expected replica_groups to be a list of topologies", id="flag"),
+        pytest.param((0.5,), "expected replica_groups to be a list of topologies", id="fraction"),
+        pytest.param((["01"],), "expected replica_groups[0] to be a list of groups", id="text"),
+        pytest.param(([[b"01"]],), "expected replica_groups[0][0] to be a group of ranks", id="bytes"),
+        pytest.param(([[[0, 1.0]]],), "replica_groups[0][0][1] to be a rank, an int from 0 to", id="one-fraction"),
+        pytest.param((None, [[[0, True]]]), "src_target_pairs[0][0][1] to be a rank", id="flag-in-a-pair"),
+        pytest.param((None, None, True), "#rank_world_size to be a number of workers", id="stated-flag"),
+        pytest.param((None, None, 8.0), "found 8.0", id="stated-fraction"),
+        pytest.param((None, None, np.arange(2)), "#rank_world_size to be a number of workers", id="stated-array"),
+    ],
+)
+def test_values_that_are_no_ranks(arguments: tuple[Any, ...], says: str) -> None:
+    """Flags, fractions and texts are refused in a sentence, however they are packed."""
+    with pytest.raises(CommlensError) as caught:
+        CCInfo(*arguments)
+    assert says in str(caught.value)
 
 
 def test_the_value_is_frozen() -> None:
@@ -285,172 +360,3 @@ def test_connected_groups_are_those_of_the_loops(pairs: list[tuple[int, int]]) -
             if merged:
                 break
     assert pair_components(pairs) == sorted(sorted(each) for each in sets)
-
-
-# --- modules --------------------------------------------------------------------------------------------------------
-
-
-def module_text(*lines: str, header: str = "") -> str:
-    """Return a module whose entry has some instructions behind the parameter ``p``."""
-    body = "".join(f"  {line}\n" for line in lines)
-    return f"HloModule m{header}\nENTRY e {{\n  p = f32[8] parameter(0)\n{body}}}\n"
-
-
-def all_reduce(name: str, groups: str, more: str = "") -> str:
-    """Return an all-reduce over some groups."""
-    return f"{name} = f32[8] all-reduce(p), replica_groups={groups}{more}, to_apply=add"
-
-
-def info_of(*lines: str, header: str = "", **counts: int) -> CCInfo:
-    """Return the CC info of a module of such instructions."""
-    return CCInfo.from_module(load(module_text(*lines, header=header), **counts))
-
-
-def test_distinct_geometries_in_the_order_of_their_first_appearance() -> None:
-    """Equal lists count once, however spelled and by whichever opcode; another order is another list."""
-    info = info_of(
-        all_reduce("a", "{{0,1},{2,3}}"),
-        all_reduce("b", "{{0,2},{1,3}}"),
-        all_reduce("c", "[2,2]<=[4]"),
-        "d = f32[16] all-gather(p), replica_groups={{0,1},{2,3}}, dimensions={0}",
-        all_reduce("e", "{{2,3},{0,1}}"),
-        all_reduce("f", "{{1,0},{2,3}}"),
-    )
-    assert info.replica_groups == [
-        [[0, 1], [2, 3]],
-        [[0, 2], [1, 3]],
-        [[2, 3], [0, 1]],
-        [[1, 0], [2, 3]],
-    ]
-    assert (info.src_target_pairs, info.rank_world_size, info.notes) == (None, None, ())
-
-
-def test_starts_and_broadcasts_count() -> None:
-    """The start of a collective counts once, its done never; a broadcast counts like all others."""
-    info = info_of(
-        "a = f32[8] all-reduce-start(p), replica_groups={{0,1}}, to_apply=add",
-        "b = f32[8] all-reduce-done(a)",
-        "c = f32[8] collective-broadcast(p), replica_groups={{0,2}}",
-        "d = (f32[8], f32[16]) all-gather-start(p), replica_groups={{0,3}}, dimensions={0}",
-        "e = f32[16] all-gather-done(d)",
-    )
-    assert info.replica_groups == [[[0, 1]], [[0, 2]], [[0, 3]]]
-
-
-def test_permutes_add_pairs_only() -> None:
-    """Permutes, and sends and receives that state pairs, add one set per distinct list; transfers to the host none."""
-    attribute = ', frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1}}"}'
-    info = info_of(
-        "a = f32[8] collective-permute(p), source_target_pairs={{0,1},{1,0}}",
-        "b = f32[8] collective-permute(p), source_target_pairs={{1,0},{0,1}}",
-        "c = f32[8] collective-permute(p), source_target_pairs={{0,1},{1,0}}",
-        "t = token[] after-all()",
-        f"d = (f32[8], u32[], token[]) send(p, t), channel_id=1{attribute}",
-        f"e = (f32[8], u32[], token[]) recv(t), channel_id=1{attribute}",
-        "f = (f32[8], u32[], token[]) send(p, t), channel_id=2, is_host_transfer=true",
-    )
-    assert info.replica_groups is None
-    assert info.src_target_pairs == [[[0, 1], [1, 0]], [[1, 0], [0, 1]], [[0, 1]]]
-    assert info.world_size() == 2
-
-
-def test_a_module_without_collectives_says_nothing() -> None:
-    """There is no CC info in it."""
-    info = info_of("r = f32[8] negate(p)")
-    assert (info.has_cc, info.to_def_json()) == (False, {})
-
-
-@pytest.mark.parametrize(
-    ("header", "more", "expected"),
-    [
-        pytest.param(", replica_count=4", "", [[0, 1, 2, 3]], id="replicas"),
-        pytest.param(", num_partitions=4", ", channel_id=1", [[0, 1, 2, 3]], id="both-kinds-of-one-replica"),
-        pytest.param(", replica_count=2, num_partitions=2", ", channel_id=1", [[0, 1, 2, 3]], id="both-kinds"),
-        pytest.param(", replica_count=2, num_partitions=2", "", [[0, 2], [1, 3]], id="replicas-of-each-partition"),
-    ],
-)
-def test_empty_groups_mean_everybody(header: str, more: str, expected: list[list[int]]) -> None:
-    """They stand for all devices as the group mode has it, and are the same geometry as the list written out."""
-    written = "{" + ",".join("{" + ",".join(map(str, group)) + "}" for group in expected) + "}"
-    info = info_of(all_reduce("a", "{}", more), all_reduce("b", written, ", channel_id=7"), header=header)
-    assert info.replica_groups == [expected]
-
-
-def test_counts_may_be_given_beside_the_module() -> None:
-    """What the module does not state can be stated when it is loaded."""
-    assert info_of(all_reduce("a", "{}"), replicas=3).replica_groups == [[[0, 1, 2]]]
-    assert info_of("a = f32[8] all-to-all(p), replica_groups={}, channel_id=1, dimensions={0}", partitions=2)
-    with pytest.raises(InputError, match=r"all-reduce a: empty replica_groups mean all devices, and nobody states"):
-        info_of(all_reduce("a", "{}"))
-
-
-def test_written_groups_ask_for_no_counts() -> None:
-    """Ids are copied as they are, whatever the counts say of them."""
-    assert info_of(all_reduce("a", "{{0,9}}")).replica_groups == [[[0, 9]]]
-    assert info_of(all_reduce("a", "{{0,9}}"), header=", replica_count=2").replica_groups == [[[0, 9]]]
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        pytest.param(all_reduce("a", "{}", ", channel_id=1, use_global_device_ids=true"), "a: ", id="flattened-empty"),
-        pytest.param(
-            all_reduce("a", "{{0,-1}}"), "all-reduce a: expected replica_groups[0][0][1] to be", id="negative"
-        ),
-        pytest.param(all_reduce("a", "[2,8388609]<=[16777218]"), "at most 16,777,216 ranks, found more", id="large"),
-        pytest.param(all_reduce("a", "[99999,99999]<=[9999800001]"), "found more", id="far-too-large"),
-    ],
-)
-def test_modules_that_are_refused(line: str, says: str) -> None:
-    """Groups that are no groups of ranks are refused under the name and line of the collective."""
-    with pytest.raises(InputError) as caught:
-        info_of(line, header=", replica_count=4")
-    assert "<text>:4: all-reduce a: " in str(caught.value)
-    assert says in str(caught.value)
-
-
-def test_what_could_not_be_read_is_noted() -> None:
-    """The rest is answered, and a note says what may be missing."""
-    info = info_of(all_reduce("a", "{{0,1}}"), all_reduce("b", "{{0,1}"))
-    assert info.replica_groups == [[[0, 1]]]
-    [note] = info.notes
-    assert note.startswith("line 5: all-reduce b: ")
-    assert note.endswith("its groups or pairs may be missing here")
-
-
-@pytest.mark.parametrize(
-    ("header", "lines", "noted"),
-    [
-        pytest.param(", replica_count=2, num_partitions=2", [all_reduce("a", "{{0,1}}")], True, id="replicas"),
-        pytest.param(
-            ", replica_count=2, num_partitions=2",
-            [all_reduce("a", "{{0,1}}", ", channel_id=1, use_global_device_ids=true")],
-            False,
-            id="global",
-        ),
-        pytest.param(", replica_count=2, num_partitions=1", [all_reduce("a", "{{0,1}}")], False, id="one-partition"),
-        pytest.param(
-            ", replica_count=2, num_partitions=2",
-            ["a = f32[8] collective-permute(p), source_target_pairs={{0,1}}"],
-            True,
-            id="pairs",
-        ),
-    ],
-)
-def test_ids_that_are_no_ranks_are_noted(header: str, lines: list[str], noted: bool) -> None:
-    """With several replicas and several partitions, ids of either are not those of devices."""
-    notes = info_of(*lines, header=header).notes
-    assert [note.startswith("the ids of a are those of replicas or partitions") for note in notes] == [True] * noted
-
-
-@pytest.mark.corpus("public/*neuron*", "torch_xla-2.9.0/*.txt")
-def test_real_modules(corpus_file: Path) -> None:
-    """The topologies of real modules are the distinct lists of their collectives, found by comparing each with each."""
-    for module in load_all(corpus_file, replicas=64):
-        distinct: list[list[list[int]]] = []
-        for site in discover(module).sites:
-            listed = site.signature.groups
-            if listed is not None and listed.num_replica_groups and listed.groups() not in distinct:
-                distinct.append(listed.groups())
-        found = CCInfo.from_module(module).replica_groups or []
-        assert [topology for topology in found if topology in distinct] == distinct

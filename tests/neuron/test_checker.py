@@ -91,9 +91,9 @@ ENTRY e {
 """
     attribute = ', frontend_attributes={stream_id="1"}'
     assert CHECKER.run(load(long.replace("INNER", attribute).replace("OUTER", ""))).found
-    outer = CHECKER.run(load(long.replace("INNER", "").replace("OUTER", attribute)))
-    assert outer.found is False
-    assert [each["opcode"] for each in stats_of(outer)["outside"]] == ["async-start"]
+    assert CHECKER.run(load(long.replace("INNER", "").replace("OUTER", attribute))).found
+    other = ', frontend_attributes={a="1"}'
+    assert CHECKER.run(load(long.replace("INNER", attribute).replace("OUTER", other))).found is False
 
 
 def test_a_custom_call_is_no_collective() -> None:
@@ -116,14 +116,14 @@ BROKEN = """ENTRY e {
 """
 
 
-def test_what_cannot_be_taken_apart_is_refused_with_its_place() -> None:
-    """The first may hide a stream id; the second lacks type, operand and dimension, which the pass does not need."""
-    with pytest.raises(InputError, match="^<text>:3: g: ") as caught:
+def test_what_cannot_be_read_in_full_is_refused_with_its_place() -> None:
+    """The first may hide a stream id; the second has one, and lacks type, operand and dimension."""
+    with pytest.raises(InputError, match="^<text>:3:[0-9]+: g: ") as caught:
         CHECKER.run(load(BROKEN))
     assert caught.value.line == 3
     result = CHECKER.run(load(BROKEN), keep_going=True)
-    assert result.found
-    assert [(each["instruction"], each["line"]) for each in stats_of(result)["left_alone"]] == [("g", 3)]
+    assert (result.found, stats_of(result)["looked_at"]) == (False, 0)
+    assert [(each["instruction"], each["line"]) for each in stats_of(result)["left_alone"]] == [("g", 3), ("t", 4)]
 
 
 def test_a_cut_module_is_refused() -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from commlens.errors import CommlensError
 from commlens.hlo import Graph
-from commlens.neuron.combiner_engine import Candidate, CycleError, Limits, find_sets
+from commlens.neuron.combiner_engine import Candidate, Limits, find_sets
+from commlens.neuron.combiner_order import CycleError
 from neuron_cases import cases
 from twins_combiner import Op, sets
 

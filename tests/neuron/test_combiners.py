@@ -247,7 +247,7 @@ def test_instructions_that_need_themselves_are_refused(backend: str) -> None:
 
 @both
 def test_sets_that_cannot_be_written_are_refused(backend: str) -> None:
-    """A shape that does not fit its operand cannot be transposed; the other set is made."""
+    """A shape that does not fit its operand cannot be transposed: all members are named, and the other set is made."""
     lines = [
         f"{name} = {line('all-gather', shape='f32[4,4]', dimensions=each)}"
         for name, each in zip("xy", ("{0}", "{1}"), strict=True)
@@ -259,7 +259,10 @@ def test_sets_that_cannot_be_written_are_refused(backend: str) -> None:
         combiner.run(module)
     result = combiner.run(module, keep_going=True)
     assert combined(result) == [["v", "w"]]
-    assert [each["instruction"] for each in entries(result, "left_alone")] == ["x"]
+    first, other = entries(result, "left_alone")
+    assert (first["instruction"], other["instruction"]) == ("x", "y")
+    assert "transpose" in first["why"]
+    assert "left alone along with x" in other["why"]
     assert reasons(result) == {"it, or what it depends on, cannot be understood: see left_alone": ["x", "y"]}
 
 
@@ -276,5 +279,5 @@ def test_edits_that_only_fail_together_are_not_hidden(monkeypatch: pytest.Monkey
         f"{name} = {line('all-gather', shape=f'{kind}[16]')}"
         for name, kind in zip("xyvw", ("f32", "f32", "s32", "s32"), strict=True)
     ]
-    with pytest.raises(EditError, match="contradict"):
+    with pytest.raises(InputError, match="contradict"):
         run("all-gather", load(entry(*lines)))

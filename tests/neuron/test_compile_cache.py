@@ -142,11 +142,20 @@ PROBLEMS: dict[str, tuple[dict[str, bytes | None], list[str], str]] = {
     "cut-neff": ({"model.neff": CUT}, ["neff"], "Invalid NEFF data size"),
     "changed-neff": ({"model.neff": NEFF[:172] + bytes(32) + NEFF[204:]}, ["neff"], "does not have the hash"),
     "subgraphs": (
-        {"model.neff": neff({"sg00/def.json": definition(replica_groups=[[[0, 1]]]), "sg01/def.json": definition()})},
+        {
+            "model.neff": neff(
+                {"sg00/def.json": definition(replica_groups=[[[0, 1], [2, 3]]]), "sg01/def.json": definition()},
+                lnc_size=2,
+            )
+        },
         ["neff"],
         "different from it: sg01/def.json",
     ),
-    "bad-definition": ({"model.neff": neff(definition(replica_groups=3))}, ["neff"], "expected replica_groups to be"),
+    "bad-definition": (
+        {"model.neff": neff(definition(replica_groups=3), lnc_size=2)},
+        ["neff"],
+        "expected replica_groups to be",
+    ),
     "no-module": ({"model.hlo_module.pb": None}, ["no-module"], "there is no model.hlo_module.pb"),
     "cut-module": ({"model.hlo_module.pb": WIDE[:50]}, ["module"], "model.hlo_module.pb: "),
     "no-flags": ({"compile_flags.json": None}, ["no-flags"], "there is no compile_flags.json"),
@@ -197,6 +206,10 @@ def test_wide_ids_of_cases() -> None:
         assert case["over_int32"] == (case["id"] > 2**31 - 1)
 
 
+OTHER = text().replace(b"ROOT r =", b"n = f32[8] negate(p)\n  ROOT r =")
+"""A module that communicates as the usual one does, and computes something else."""
+
+
 # --- several entries ------------------------------------------------------------------------------------------------
 
 
@@ -204,14 +217,15 @@ def test_wide_ids_of_cases() -> None:
     ("second", "differs"),
     [
         pytest.param({"model.hlo_module.pb": text("{{0,2},{1,3}}")}, True, id="other-groups"),
-        pytest.param({}, True, id="alike-in-communication"),
+        pytest.param({"model.hlo_module.pb": OTHER}, True, id="alike-in-communication"),
+        pytest.param({}, False, id="the-same-module"),
         pytest.param({"model.hlo_module.pb": text(name="other")}, False, id="other-name"),
         pytest.param({"model.hlo_module.pb": text(size=9)}, False, id="other-arguments"),
         pytest.param({"model.hlo_module.pb": b"x"}, False, id="unreadable"),
     ],
 )
 def test_modules_that_ranks_must_not_mix(second: dict[str, bytes | None], differs: bool, tmp_path: Path) -> None:
-    """Another graph with the same name, arguments, result and flags is named at the later entry."""
+    """Another program with the same name, arguments, result and flags is named at the later entry."""
     write_entry(tmp_path, GRAPHS[0])
     write_entry(tmp_path, GRAPHS[1], files=second)
     found = by_graph(read_compile_cache(tmp_path))
@@ -222,7 +236,7 @@ def test_modules_that_ranks_must_not_mix(second: dict[str, bytes | None], differ
 def test_modules_of_other_flags_are_not_compared(tmp_path: Path) -> None:
     """They are what somebody compiled otherwise."""
     write_entry(tmp_path, GRAPHS[0])
-    write_entry(tmp_path, GRAPHS[1], flags=["--lnc=1"])
+    write_entry(tmp_path, GRAPHS[1], flags=["--lnc=2", "-O1"])
     write_entry(tmp_path, GRAPHS[2], compiler="neuronxcc-2.15.0.0+x")
     assert list(by_graph(read_compile_cache(tmp_path)).values()) == [[], [], []]
 
@@ -231,10 +245,13 @@ def test_how_modules_differ(tmp_path: Path) -> None:
     """The first collective that is another one is named, or that they communicate alike."""
     write_entry(tmp_path, GRAPHS[0])
     write_entry(tmp_path, GRAPHS[1], files={"model.hlo_module.pb": text("{{0,2},{1,3}}")})
-    write_entry(tmp_path, GRAPHS[2])
+    write_entry(tmp_path, GRAPHS[2], files={"model.hlo_module.pb": OTHER})
     _, second, third = read_compile_cache(tmp_path).entries
-    assert "collective 1 is all-reduce {{0,2},{1,3}} here and all-reduce {{0,1},{2,3}} there" in second.problems[0].what
-    assert "they communicate alike" in third.problems[0].what
+    assert (second.problems[-1].kind, third.problems[-1].kind) == ("modules-differ", "modules-differ")
+    assert (
+        "collective 1 is all-reduce {{0,2},{1,3}} here and all-reduce {{0,1},{2,3}} there" in second.problems[-1].what
+    )
+    assert "they communicate alike" in third.problems[-1].what
 
 
 def test_caches_of_several_hosts(tmp_path: Path) -> None:

@@ -363,20 +363,26 @@ def test_a_configuration_that_was_there_is_told(backend: str) -> None:
 GOOD = "g = f32[8] all-reduce(p), replica_groups={}, to_apply=add"
 EMPTY = "none {\n}\n"
 BAD = {
-    "groups": ("r = f32[8] all-reduce(p), replica_groups={{0,1}, to_apply=add", "m.hlo:12: r: "),
-    "reducer": ("r = f32[8] all-reduce(p), replica_groups={}", "m.hlo:12: r: expected to_apply= to name a computation"),
+    "groups": ("r = f32[8] all-reduce(p), replica_groups={{0,1}, to_apply=add", "m.hlo:12:COLUMN: r: "),
+    "reducer": (
+        "r = f32[8] all-reduce(p), replica_groups={}",
+        "m.hlo:12:8: r: expected to_apply= to name a computation",
+    ),
     "other-reducer": (
         "r = f32[8] all-reduce(p), to_apply=sub",
-        "m.hlo:12: r: expected to_apply= to name a computation",
+        "m.hlo:12:8: r: expected to_apply= to name a computation",
     ),
     "empty-reducer": (
         "r = f32[8] all-reduce(p), to_apply=none",
-        "m.hlo:12: r: expected to_apply= to name a computation of the module with something in it, found none",
+        "m.hlo:12:8: r: expected to_apply= to name a computation of the module with something in it, found none",
     ),
-    "dimension": ("r = f32[16] all-gather(p), replica_groups={}", "m.hlo:12: r: expected all-gather to state its dim"),
+    "dimension": (
+        "r = f32[16] all-gather(p), replica_groups={}",
+        "m.hlo:12:8: r: expected all-gather to state its dim",
+    ),
     "too-many-ids": (
         "r = f32[8] all-reduce(p), replica_groups=[100000,100000]<=[10000000000], to_apply=add",
-        "m.hlo:12: r: expected at most 16,777,216 ids in its groups, to write them out, found 10,000,000,000",
+        "m.hlo:12:8: r: expected at most 16,777,216 ids in its groups, to write them out, found 10,000,000,000",
     ),
 }
 
@@ -394,7 +400,7 @@ def test_a_collective_that_cannot_be_read_is_refused_with_its_place(name: str) -
     line, says = BAD[name]
     with pytest.raises(InputError) as caught:
         CONVERT.run(loaded(text_of(GOOD, line) + EMPTY))
-    assert str(caught.value).startswith(says)
+    assert str(caught.value).startswith(says.replace("COLUMN", str(caught.value.column)))
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -405,7 +411,8 @@ def test_going_on_leaves_it_alone_and_says_so(name: str) -> None:
     result = CONVERT.run(loaded(text), keep_going=True)
     left: Any = result.stats["left_alone"]
     assert [(each["instruction"], each["line"]) for each in left] == [("r", 12)]
-    assert f"m.hlo:12: r: {left[0]['why']}".startswith(says)
+    column = "" if left[0]["column"] is None else f":{left[0]['column']}"
+    assert f"m.hlo:12{column}: r: {left[0]['why']}".startswith(says.replace(":COLUMN", column))
     assert list(converted(result)) == ["g"]
     assert line in result.module.to_bytes().decode()
 

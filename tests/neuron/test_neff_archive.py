@@ -207,8 +207,39 @@ def test_the_whole_is_limited() -> None:
         assert refusal(data, lambda _: False, limit) == expected
 
 
-def test_members_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An archive of countless empty files is refused."""
-    monkeypatch.setattr(archive, "MOST_MEMBERS", 10)
-    assert len(members(tar_of([(str(number), b"") for number in range(10)]))) == 10
-    assert "at most 10 members" in refusal(tar_of([(str(number), b"") for number in range(11)]))
+ENDLESS = {
+    "files": b"".join(tar_member(str(number)) for number in range(11)),
+    "folders": tar_member("sg00/", kind=tarfile.DIRTYPE) * 11,
+    "names": tar_member("@", b"x\0", tarfile.GNUTYPE_LONGNAME) * 11,
+    "links": tar_member("@", b"x\0", tarfile.GNUTYPE_LONGLINK) * 11,
+    "records": pax(b"mtime=1") * 11,
+    "records-for-all": pax(b"comment=x", kind=tarfile.XGLTYPE) * 11,
+    "each-with-a-record": (pax(b"mtime=1") + tar_member("sg00", kind=tarfile.DIRTYPE)) * 6,
+}
+
+
+@pytest.mark.parametrize("data", ENDLESS.values(), ids=ENDLESS.keys())
+def test_headers_are_limited(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive of countless empty files, folders or extended headers is refused; every header counts."""
+    monkeypatch.setattr(archive, "MOST_HEADERS", 10)
+    assert "at most 10 files, folders and extended headers" in refusal(data + tar_member("y") + END)
+    monkeypatch.setattr(archive, "MOST_HEADERS", 13)
+    assert members(data + tar_member("y") + END)[-1].size == 0
+
+
+def test_extended_headers_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many of them, each of a size that is taken, are too large in all."""
+    one = pax(b"comment=" + b"x" * 100, kind=tarfile.XGLTYPE)
+    monkeypatch.setattr(archive, "MOST_EXTENSIONS", 500)
+    assert members(one * 4 + tar_member("x") + END)
+    assert "at most 500 bytes of extended headers" in refusal(one * 5 + tar_member("x") + END)
+
+
+def test_headers_beyond_those_that_are_taken_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What compresses to nothing is refused after the headers that are taken, whatever comes behind them."""
+    assert archive.MOST_HEADERS == 100_000
+    monkeypatch.setattr(archive, "MOST_HEADERS", 100)
+    stream = io.BytesIO(tar_member("sg00", kind=tarfile.DIRTYPE) * 1000)
+    with pytest.raises(CommlensError, match="at most 100 files"):
+        list(read_members(stream, everything, max_bytes=2**40))
+    assert stream.tell() == 101 * 512

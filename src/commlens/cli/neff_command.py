@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from commlens.neuron import CCSummary
 
 READINGS: Final = ("documented", "total")
-_MOST_CORES: Final = 64
+_LARGEST_LNC: Final = 64
 
 
 @click.command("neff", short_help="Show the groups of workers that a Neuron program needs.")
 @click.argument("file", metavar="FILE")
 @click.option(
     "--cores-per-lnc",
-    type=click.IntRange(1, _MOST_CORES),
+    type=click.IntRange(1, _LARGEST_LNC),
     metavar="N",
     help="Physical cores per rank, whatever the NEFF says; lists the cores of every rank.",
 )

@@ -42,6 +42,7 @@ _DEGREE = click.IntRange(min=1)
 @click.option("--token-shuffle", type=_DEGREE, metavar="S", help="Ranks that shuffle tokens among them.")
 @click.option("--against", metavar="FILE", help="Compare with the groups of a module.")
 @click.option("--cores", is_flag=True, help="Show whom each physical core meets in the collectives of the module.")
+@click.option("--simulated", is_flag=True, help="Refuse a module that the compiler's simulator would refuse.")
 @mesh_option
 @count_options
 @output_options
@@ -49,6 +50,7 @@ def command(
     *,
     against: str | None,
     cores: bool,
+    simulated: bool,
     mesh: Mesh | None,
     replicas: int | None,
     partitions: int | None,
@@ -63,16 +65,14 @@ def command(
     from commlens.neuron import rank_layout
     from commlens.views import RanksView
 
-    if cores and against is None:
-        msg = "expected --against FILE with --cores: it shows the cores of a module"
-        raise click.UsageError(msg, click.get_current_context())
     layout = rank_layout(**degrees)
     if against is None:
+        _refuse_without_module(cores=cores, simulated=simulated, mesh=mesh, replicas=replicas, partitions=partitions)
         output.show(RanksView(layout))
         return 0
 
     def question(module: Module) -> tuple[Report, ModuleOnRanks]:
-        return _compare(module, layout, mesh, cores=cores)
+        return _compare(module, layout, mesh, cores=cores, simulated=simulated)
 
     inputs = Inputs((against,), "last", None, replicas, partitions, keep_going=False)
     answers = inputs.answer(question).found
@@ -81,14 +81,28 @@ def command(
     return 0
 
 
-def _compare(module: Module, layout: RankLayout, mesh: Mesh | None, *, cores: bool) -> tuple[Report, ModuleOnRanks]:
+def _refuse_without_module(**options: object) -> None:
+    """Refuse options that only say something of a module where there is none."""
+    given = [f"--{name}" for name, value in options.items() if value is not None and value is not False]
+    if given:
+        is_of = "is" if len(given) == 1 else "are"
+        msg = f"expected --against FILE with {', '.join(given)}, which {is_of} about a module"
+        raise click.UsageError(msg, click.get_current_context())
+
+
+def _compare(
+    module: Module, layout: RankLayout, mesh: Mesh | None, *, cores: bool, simulated: bool
+) -> tuple[Report, ModuleOnRanks]:
     from commlens.analysis import match_layouts, report
     from commlens.neuron import RankModel, core_map
     from commlens.views import ModuleOnRanks
 
     found = report(module, mesh)
-    on_cores = core_map(module, RankModel(layout.cores_per_lnc), layout.world) if cores else None
-    return found, ModuleOnRanks(module.path, module.name, match_layouts(found, layout.groups), on_cores)
+    on_cores = core_map(module, RankModel(layout.cores_per_lnc), layout.world) if cores or simulated else None
+    if on_cores is not None and simulated:
+        on_cores.check_simulated()
+    matches = match_layouts(found, layout.groups)
+    return found, ModuleOnRanks(module.path, module.name, matches, on_cores if cores else None)
 
 
 def _warnings(reports: Sequence[Report], world: int) -> Iterator[str]:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.errors import CommlensError
 from commlens.hlo import UnreadableError, discover, load, read_file
+from commlens.neuron.cache_checks import groups_fault, lnc_fault
 from commlens.neuron.cc_info import CCInfo
 from commlens.neuron.cc_rows import PairRow, TopologyRow, pair_rows, topology_rows
 from commlens.neuron.def_json import is_list
+from commlens.neuron.module_content import content_digest
 from commlens.neuron.neff import Neff, read_neff
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ class CacheProblem(NamedTuple):
 
     Attributes:
         kind: a word for programs: ``"name"``, ``"unreadable"``, ``"not-done"``, ``"no-neff"``, ``"neff"``,
-            ``"no-module"``, ``"module"``, ``"wide-ids"``, ``"no-flags"``, ``"flags-hash"``, ``"modules-differ"``,
-            ``"not-everywhere"``.
+            ``"no-module"``, ``"module"``, ``"wide-ids"``, ``"no-flags"``, ``"flags-hash"``, ``"lnc"``,
+            ``"groups-differ"``, ``"modules-differ"``, ``"not-everywhere"``.
         what: a sentence.
     """
 
@@ -60,11 +62,13 @@ class Outline:
         name: the module's name.
         interface: shapes of the parameters and of the result.
         communication: every collective in row order, with its groups or pairs.
+        content: a digest of the program, see :func:`~commlens.neuron.module_content.content_digest`.
     """
 
     name: str
     interface: tuple[str, ...]
     communication: tuple[str, ...]
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +209,8 @@ def read_entry(folder: Path) -> CacheEntry:
     module = _read_module(folder, problems)
     flags, flags_match = _read_flags(folder, flags_hash, problems)
     info = _info(neff, module, problems)
+    lnc = None if neff is None else neff.header.lnc_size or None
+    problems += _misfits(info, module, flags, lnc, compiled=neff is not None)
     size = (folder / _NEFF).stat().st_size if (folder / _NEFF).is_file() else None
     outline = None if module is None else _outline(module, problems)
     if module is not None and size is None:
@@ -220,7 +226,7 @@ def read_entry(folder: Path) -> CacheEntry:
         flags=flags,
         flags_match=flags_match,
         outline=outline,
-        lnc=None if neff is None else neff.header.lnc_size or None,
+        lnc=lnc,
         info=info,
         info_from=None if info is None else "module" if neff is None else "neff",
         problems=tuple(problems),
@@ -294,9 +300,21 @@ def _info(neff: Neff | None, module: Module | None, problems: list[CacheProblem]
     return info
 
 
+def _misfits(
+    info: CCInfo | None, module: Module | None, flags: tuple[str, ...] | None, lnc: int | None, *, compiled: bool
+) -> Iterator[CacheProblem]:
+    """Find where a NEFF is not the compilation of the module and the flags beside it."""
+    fault = lnc_fault(flags, lnc)
+    if fault is not None:
+        yield CacheProblem("lnc", fault)
+    fault = groups_fault(info, module) if compiled and info is not None and module is not None else None
+    if fault is not None:
+        yield CacheProblem("groups-differ", fault)
+
+
 def _outline(module: Module, problems: list[CacheProblem]) -> Outline | None:
     try:
-        return Outline(module.name, tuple(_interface(module)), tuple(_communication(module)))
+        return Outline(module.name, tuple(_interface(module)), tuple(_communication(module)), content_digest(module))
     except UnreadableError as error:
         problems.append(CacheProblem("module", str(error)))
         return None

@@ -7,9 +7,15 @@ Source: the loader's view of def.json: ``replica_groups`` is a set of topologies
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Final, NamedTuple, SupportsIndex, TypeAlias, TypeGuard
+
+import numpy as np
 
 from commlens.errors import CommlensError
+from commlens.neuron.rank_numbers import as_integer
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Topology: TypeAlias = tuple[tuple[int, ...], ...]
 """One set of groups: ``[group][rank]``."""
@@ -23,13 +29,17 @@ PairSet: TypeAlias = tuple[tuple[int, int], ...]
 Pairs: TypeAlias = tuple[PairSet, ...]
 """``[set][pair][source or target]``."""
 
+_Ranks: TypeAlias = "npt.NDArray[np.integer] | Sequence[SupportsIndex]"
+NestedRanks: TypeAlias = "npt.NDArray[np.integer] | Sequence[npt.NDArray[np.integer] | Sequence[_Ranks]]"
+"""Groups or pairs as callers give them: nested three deep, as sequences, arrays, or sequences of arrays."""
+
 REPLICA_GROUPS: Final = "replica_groups"
 SRC_TARGET_PAIRS: Final = "src_target_pairs"
 RANK_WORLD_SIZE: Final = "#rank_world_size"
 
-MOST_TOPOLOGIES: Final = 4096
-_MOST: Final = 2**32 - 1
-_SHOWN: Final = 40
+MOST_LISTED_TOPOLOGIES: Final = 4096
+_LARGEST_RANK: Final = 2**32 - 1
+_TEXT_SHOWN: Final = 40
 
 
 class CCFields(NamedTuple):
@@ -40,12 +50,14 @@ class CCFields(NamedTuple):
         src_target_pairs: ``[set][pair][source or target]``.
         rank_world_size: the number of workers that is stated outright.
         notes: sentences about what had to be left out or chosen on the way.
+        incomplete: whether the program has collectives whose groups or pairs are not known, so that they are missing.
     """
 
     replica_groups: Groups | None = None
     src_target_pairs: Pairs | None = None
     rank_world_size: int | None = None
     notes: tuple[str, ...] = ()
+    incomplete: bool = False
 
 
 def checked_groups(value: object, name: str = REPLICA_GROUPS) -> Groups:
@@ -66,18 +78,17 @@ def checked_groups(value: object, name: str = REPLICA_GROUPS) -> Groups:
         commlens.errors.CommlensError: expected replica_groups[0][0] to be a group of ranks: ...; found 0
     """
     nesting = f"{name} is nested as [topology][group][rank]"
-    if _is_list(value) and len(value) > MOST_TOPOLOGIES:
-        msg = f"expected at most {MOST_TOPOLOGIES} topologies in {name} (the runtime takes 12), found {len(value)}"
+    topologies = _items(value, name, f"a list of topologies: {nesting}")
+    if len(topologies) > MOST_LISTED_TOPOLOGIES:
+        found = f"(the runtime takes 12), found {len(topologies)}"
+        msg = f"expected at most {MOST_LISTED_TOPOLOGIES} topologies in {name} {found}"
         raise CommlensError(msg)
     return tuple(
         tuple(
-            tuple(
-                checked_count(rank, f"{name}[{t}][{g}][{r}]", "a rank")
-                for r, rank in enumerate(_items(group, f"{name}[{t}][{g}]", f"a group of ranks: {nesting}"))
-            )
+            _ranks(_items(group, f"{name}[{t}][{g}]", f"a group of ranks: {nesting}"), f"{name}[{t}][{g}]")
             for g, group in enumerate(_items(topology, f"{name}[{t}]", f"a list of groups: {nesting}"))
         )
-        for t, topology in enumerate(_items(value, name, f"a list of topologies: {nesting}"))
+        for t, topology in enumerate(topologies)
     )
 
 
@@ -106,15 +117,27 @@ def checked_pairs(value: object, name: str = SRC_TARGET_PAIRS) -> Pairs:
 
 
 def checked_count(value: object, name: str, what: str) -> int:
-    """Return an int that fits the 32 bits which the runtime keeps it in.
+    """Return an integer of Python or numpy that fits the 32 bits which the runtime keeps it in, as an int.
 
     Raises:
-        CommlensError: it is something else.
+        CommlensError: it is something else; flags are no integers here.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        msg = f"expected {name} to be {what}, an int from 0 to {_MOST}, found {_shown(value)}"
+    number = as_integer(value)
+    if number is None or not 0 <= number <= _LARGEST_RANK:
+        msg = f"expected {name} to be {what}, an int from 0 to {_LARGEST_RANK}, found {_shown(value)}"
         raise CommlensError(msg)
-    return value
+    return number
+
+
+def _ranks(group: Sequence[object], name: str) -> tuple[int, ...]:
+    if _are_ranks(group):
+        return tuple(group)
+    return tuple(checked_count(rank, f"{name}[{place}]", "a rank") for place, rank in enumerate(group))
+
+
+def _are_ranks(group: Sequence[object]) -> TypeGuard[Sequence[int]]:
+    """Whether all members are plain ints in range, as those of parsed JSON are."""
+    return all(type(rank) is int and 0 <= rank <= _LARGEST_RANK for rank in group)
 
 
 def _pair(value: object, name: str, nesting: str) -> tuple[int, int]:
@@ -126,14 +149,20 @@ def _pair(value: object, name: str, nesting: str) -> tuple[int, int]:
 
 
 def _items(value: object, name: str, what: str) -> Sequence[object]:
+    if _is_array(value) and value.ndim:
+        value = value.tolist() if value.dtype.kind in "iu" else list(value)
     if not _is_list(value):
         msg = f"expected {name} to be {what}; found {_shown(value)}"
         raise CommlensError(msg)
     return value
 
 
+def _is_array(value: object) -> TypeGuard[npt.NDArray[np.generic]]:
+    return isinstance(value, np.ndarray)
+
+
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:
-    return isinstance(value, (list, tuple))
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 
 def _shown(value: object) -> str:
@@ -143,4 +172,4 @@ def _shown(value: object) -> str:
     if _is_list(value):
         return f"a list of {len(value)}"
     text = "an object" if isinstance(value, dict) else repr(value)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+    return text if len(text) <= _TEXT_SHOWN else text[:_TEXT_SHOWN] + "..."

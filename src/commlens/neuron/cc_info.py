@@ -20,15 +20,17 @@ from commlens.neuron.cc_fields import (
 from commlens.neuron.def_json import def_json_fields
 from commlens.neuron.module_cc import module_fields
 from commlens.neuron.neff import Neff, neff_fields, read_neff
-from commlens.neuron.world_size import READINGS, WorldSizeError, world_size
+from commlens.neuron.world_size import READINGS, WorldSizeError, source_of, world_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import SupportsIndex
 
     from commlens.hlo import Module
+    from commlens.neuron.cc_fields import NestedRanks
     from commlens.neuron.def_json import DefJson
     from commlens.neuron.neff import NeffSource
-    from commlens.neuron.world_size import Reading
+    from commlens.neuron.world_size import Reading, Source
 
 _SIZE_KEYS: Final = ("num_groups", "group_size")
 
@@ -70,10 +72,10 @@ class CCInfo:
     A frozen value; two are equal when they say the same in the same order. Lists are made anew for each caller.
 
     Args:
-        replica_groups: nested sequences, ``[topology][group][rank]``; None where nothing is said. One entry per
-            distinct list of groups: a module that splits its work along two axes has two.
-        src_target_pairs: nested sequences, ``[set][pair][source or target]``, one set per distinct permute; None
-            likewise.
+        replica_groups: nested sequences or arrays, ``[topology][group][rank]``; None where nothing is said. One entry
+            per distinct list of groups: a module that splits its work along two axes has two.
+        src_target_pairs: nested sequences or arrays, ``[set][pair][source or target]``, one set per distinct permute;
+            None likewise.
         rank_world_size: the number of workers that is stated outright; None likewise.
         notes: sentences about what had to be left out or chosen; no part of the value.
 
@@ -92,9 +94,9 @@ class CCInfo:
 
     def __init__(
         self,
-        replica_groups: Sequence[Sequence[Sequence[int]]] | None = None,
-        src_target_pairs: Sequence[Sequence[Sequence[int]]] | None = None,
-        rank_world_size: int | None = None,
+        replica_groups: NestedRanks | None = None,
+        src_target_pairs: NestedRanks | None = None,
+        rank_world_size: SupportsIndex | None = None,
         *,
         notes: Sequence[str] = (),
     ) -> None:
@@ -121,7 +123,8 @@ class CCInfo:
 
         Returns:
             Its distinct group lists, compared place by place and in the order in which they first appear, with ids as
-            written; its distinct lists of pairs likewise. What could not be read is named in :attr:`notes`.
+            written; its distinct lists of pairs likewise. Empty groups become one group of all ids that the others of
+            their group mode list. What could not be read is named in :attr:`notes`.
 
         Raises:
             CommlensError: empty groups in a module whose counts nobody states; an id that is no rank.
@@ -198,6 +201,11 @@ class CCInfo:
         return self._fields.notes
 
     @property
+    def complete(self) -> bool:
+        """Whether the groups or pairs of every collective are known; else some are missing, and notes say which."""
+        return not self._fields.incomplete
+
+    @property
     def has_cc(self) -> bool:
         """Whether anything is said of workers at all."""
         return self._fields[:3] != (None, None, None)
@@ -217,6 +225,7 @@ class CCInfo:
         Raises:
             WorldSizeError: (a ValueError) the documented reader refuses, in its words: nothing is said, a list is
                 empty, or topologies differ. The total reading takes a program of which nothing is said as one worker.
+                Both refuse a program that has collectives of which none could be read.
             CommlensError: there is no such reading.
 
         Source: ``getCCRankWorldSize``, as documented.
@@ -240,6 +249,18 @@ class CCInfo:
             return self.world_size(reading), None
         except WorldSizeError as error:
             return None, str(error)
+
+    def source_of(self, reading: Reading = "documented") -> Source | None:
+        """Return what the world size by a reading comes from; None where nothing says as much as 1.
+
+        Raises:
+            WorldSizeError: the reading has no world size.
+
+        Example:
+            >>> CCInfo([[[0, 1]]], [[[0, 9]]]).source_of()
+            'pairs'
+        """
+        return source_of(self._fields, reading)
 
     def to_def_json(self) -> dict[str, object]:
         """Return the keys of def.json that say the same; what is not said has no key.

@@ -48,16 +48,17 @@ class PairRow(NamedTuple):
 def topology_rows(info: CCInfo) -> Iterator[TopologyRow]:
     """Yield a row per topology."""
     for groups, size in zip(info.replica_groups or [], info.topologies, strict=True):
-        yield TopologyRow(size.num_groups, size.group_size, sum(map(len, groups)), _shortest(groups))
+        yield TopologyRow(size.num_groups, size.group_size, sum(map(len, groups)), groups_text(groups))
 
 
 def pair_rows(info: CCInfo) -> Iterator[PairRow]:
     """Yield a row per set of pairs."""
     for pairs in info.src_target_pairs or []:
         largest = max((rank for pair in pairs for rank in pair), default=None)
-        yield PairRow(len(pairs), largest, _shortest(pair_components(pairs)), str(SourceTargetPairs(pairs)))
+        yield PairRow(len(pairs), largest, groups_text(pair_components(pairs)), str(SourceTargetPairs(pairs)))
 
 
-def _shortest(groups: list[list[int]]) -> str:
+def groups_text(groups: list[list[int]]) -> str:
+    """Write groups as an iota where one says them, else as a list."""
     listed = CollectiveDeviceList(groups or None)
     return str(listed.to_iota() or listed)

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
 from commlens.errors import InputError
 from commlens.hlo import MAX_BYTES, compression_of, load_inputs, read_file, read_stream
 from commlens.neuron.cc_info import CCInfo
-from commlens.neuron.def_json import content_fields
+from commlens.neuron.def_json import content_fields, is_json_object
 from commlens.neuron.neff import Neff, looks_like_neff, read_neff
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ CCKind: TypeAlias = Literal["neff", "def.json", "module"]
 
 STANDARD_INPUT: Final = "-"
 _GLANCE: Final = 4096
-_MARK: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +52,7 @@ def cc_kind(head: bytes) -> CCKind:
     """
     if looks_like_neff(head):
         return "neff"
-    return "def.json" if head.removeprefix(_MARK).lstrip().startswith(b"{") else "module"
+    return "def.json" if is_json_object(head) else "module"
 
 
 def read_cc_source(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.neuron.cc_info import CCInfo
@@ -11,17 +12,27 @@ from commlens.neuron.neff import subgraph_fields
 from commlens.neuron.rank_model import RankModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from commlens.neuron.cc_source import CCSource
     from commlens.neuron.neff import Neff
-    from commlens.neuron.world_size import Reading
+    from commlens.neuron.world_size import Reading, Source
 
-MOST_RANKS: Final = 4096
+MOST_RANK_ROWS: Final = 4096
 """How many ranks are listed one by one."""
 
-MOST_CORES: Final = 64
+MOST_CORES_PER_RANK: Final = 64
 """How many cores a rank may have to have them listed; known hardware has 2 at most."""
+
+
+_SAID_BY: Final[Mapping[Source | None, str]] = MappingProxyType(
+    {
+        None: "the least that there is, as documented",
+        "groups": "the size of the largest group, as documented",
+        "pairs": "one more than the largest id of the source-target pairs, as documented, and more than any group has",
+        "stated": "the stated #rank_world_size, as documented, and more than any group or pair needs",
+    }
+)
 
 
 class RankRow(NamedTuple):
@@ -57,7 +68,7 @@ class CCSummary:
         topologies: one row per topology.
         pair_sets: one row per set of pairs.
         ranks: one row per rank that a group or pair names; None where nobody asked for its cores, and above
-            :data:`MOST_RANKS` ranks or :data:`MOST_CORES` cores to each.
+            :data:`MOST_RANK_ROWS` ranks or :data:`MOST_CORES_PER_RANK` cores to each.
         notes: what a reader has to know of the answer.
         header: the header of the NEFF, by field; None where it is none.
         subgraphs: what each subgraph of the NEFF says; None where it is none.
@@ -109,6 +120,7 @@ class CCSummary:
             "refusals_total": list(self.refusals_total),
             "topologies": [dict(topology) for topology in info.topologies],
             "has_cc": info.has_cc,
+            "complete": info.complete,
             "cores_per_lnc": self.cores_per_lnc,
             "ranks": None
             if ranks is None
@@ -146,7 +158,7 @@ def summarise(source: CCSource, *, reading: Reading = "documented", cores_per_ln
         cores_per_lnc=cores,
         topologies=tuple(topology_rows(info)),
         pair_sets=tuple(pair_rows(info)),
-        ranks=None if cores_per_lnc is None or cores_per_lnc > MOST_CORES else _rank_rows(info, cores_per_lnc),
+        ranks=None if cores_per_lnc is None else _rank_rows(info, cores_per_lnc),
         notes=tuple(_notes(info, stated, cores)),
         header=None if source.neff is None else _header(source.neff),
         subgraphs=None if source.neff is None else _subgraphs(source.neff),
@@ -174,14 +186,16 @@ def _facts(source: CCSource) -> Iterator[str]:
 
 
 def _rank_rows(info: CCInfo, cores: int) -> tuple[RankRow, ...] | None:
-    """Return a row per rank that is named, None where there are too many."""
+    """Return a row per rank that is named, None where there are too many of them, or of cores to each."""
+    if cores > MOST_CORES_PER_RANK:
+        return None
     places = [
         {rank: number for number, group in reversed(list(enumerate(topology))) for rank in group}
         for topology in info.replica_groups or []
     ]
     named = {rank for place in places for rank in place}
     named.update(rank for pairs in info.src_target_pairs or [] for pair in pairs for rank in pair)
-    if len(named) > MOST_RANKS:
+    if len(named) > MOST_RANK_ROWS:
         return None
     model = RankModel(cores)
     return tuple(
@@ -195,7 +209,7 @@ def _notes(info: CCInfo, stated: int | None, cores: int | None) -> Iterator[str]
     total, refusal_total = info.size_or_refusal("total")
     if documented is not None and total is not None and documented != total:
         yield (
-            f"the readings differ: {documented} is the size of the largest group, as documented; all groups of a "
+            f"the readings differ: {documented} is {_SAID_BY[info.source_of('documented')]}; all groups of a "
             f"topology together have {total} workers (--reading total)"
         )
     if documented is not None and total is None:

@@ -102,8 +102,12 @@ def _compare_modules(entries: Iterable[CacheEntry], more: dict[Path, list[CacheP
     for same in alike.values():
         first = same[0]
         for entry in same[1:]:
-            if entry.name != first.name:
+            if _content(entry) != _content(first):
                 more[entry.path].append(CacheProblem("modules-differ", _difference(first, entry)))
+
+
+def _content(entry: CacheEntry) -> str | None:
+    return None if entry.outline is None else entry.outline.content
 
 
 def _difference(first: CacheEntry, entry: CacheEntry) -> str:

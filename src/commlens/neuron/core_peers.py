@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from commlens.errors import CommlensError
-from commlens.hlo import discover
+from commlens.errors import CommlensError, InputError
+from commlens.hlo import UnreadableError, discover, is_collective
 from commlens.neuron.rank_model import simulator_refusal
 from commlens.topology import (
     CollectiveDeviceList,
@@ -20,7 +20,7 @@ from commlens.topology import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from commlens.hlo import Module, Signature, Site
+    from commlens.hlo import Instruction, Module, Signature, Site
     from commlens.neuron.rank_model import RankModel
     from commlens.topology import DeviceList, SourceTargetPairs
 
@@ -54,17 +54,25 @@ class CoreCollective:
     Attributes:
         name: the instruction's name, of the start where there is one.
         opcode: the operation.
+        line: the line it stands on; None in a proto.
+        stated: the groups that the instruction states, as it states them; None for a send or recv without any, which
+            HLO never gives some, so that there is nothing to be judged.
         ranks: its groups of ranks; None for pairs, and where they cannot be told.
         unknown_because: why nobody's peers can be told, in a sentence; None where they can.
-        refusal: why the documented simulator would not run it; None where it would.
     """
 
     name: str
     opcode: str
+    line: int | None
+    stated: DeviceList | None
     ranks: DeviceList | None
     unknown_because: str | None
-    refusal: str | None
     _neighbours: Mapping[int, Peers]
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the documented simulator would not run it, see :func:`simulator_refusal`; None where it would."""
+        return None if self.stated is None else simulator_refusal(self.opcode, self.stated)
 
     def peers_of(self, rank: int) -> Peers | None:
         """Return whom a rank meets; None where it does not take part, or where that cannot be told."""
@@ -73,7 +81,10 @@ class CoreCollective:
         place = self.ranks.group_of(rank)
         if place is None:
             return None
-        return Peers([other for other in self.ranks.group(place[0]) if other != rank], place[1])
+        number, position = place
+        group = self.ranks.group(number)
+        others = [*group[:position], *group[position + 1 :]]
+        return Peers(others if rank not in others else [other for other in others if other != rank], position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +107,13 @@ class CoreMap:
     """A module on the cores of a machine.
 
     Attributes:
+        path: where the module came from.
         model: how cores become ranks.
         world: how many ranks there are.
         collectives: the collectives in row order.
     """
 
+    path: str
     model: RankModel
     world: int
     collectives: tuple[CoreCollective, ...]
@@ -122,6 +135,21 @@ class CoreMap:
     def cores(self) -> Iterator[CoreRank]:
         """Yield all cores, ascending."""
         return (self.core(core) for core in range(self.num_cores))
+
+    def check_simulated(self) -> None:
+        """Refuse a module that the documented simulator would not run.
+
+        Raises:
+            InputError: with the simulator's words, and the name and line of the first such collective.
+        """
+        for collective in self.collectives:
+            if collective.stated is None:
+                continue
+            try:
+                self.model.check_simulated(collective.opcode, collective.stated)
+            except CommlensError as error:
+                reason = f"{collective.opcode} {collective.name}: {error}"
+                raise InputError(reason, path=self.path, line=collective.line) from error
 
 
 def core_map(module: Module, model: RankModel, world: int | None = None) -> CoreMap:
@@ -162,7 +190,8 @@ def core_map(module: Module, model: RankModel, world: int | None = None) -> Core
     if stated not in (None, ranks):
         msg = f"expected a module for {ranks} ranks, found one for {stated} devices"
         raise CommlensError(msg)
-    return CoreMap(model, ranks, tuple(_collective(site, counts) for site in discover(module).sites))
+    collectives = tuple(_collective(module, site, counts) for site in discover(module).sites)
+    return CoreMap(module.path, model, ranks, collectives)
 
 
 def _counts(module: Module) -> tuple[int, int] | None:
@@ -171,10 +200,8 @@ def _counts(module: Module) -> tuple[int, int] | None:
     return module.replica_count, module.num_partitions
 
 
-def _collective(site: Site, counts: tuple[int, int] | None) -> CoreCollective:
+def _collective(module: Module, site: Site, counts: tuple[int, int] | None) -> CoreCollective:
     signature = site.signature
-    written = signature.groups if signature.groups is not None else CollectiveDeviceList(None)
-    refusal = simulator_refusal(signature.opcode, written) if signature.groups is not None else None
     ranks: DeviceList | None = None
     neighbours: Mapping[int, Peers] = {}
     why: str | None = None
@@ -185,7 +212,33 @@ def _collective(site: Site, counts: tuple[int, int] | None) -> CoreCollective:
             neighbours = _neighbours(_rank_pairs(signature, counts))
     except CommlensError as error:
         why = str(error)
-    return CoreCollective(site.name, signature.opcode, ranks, why, refusal, neighbours)
+    return CoreCollective(site.name, signature.opcode, site.line, _stated(module, site), ranks, why, neighbours)
+
+
+def _stated(module: Module, site: Site) -> DeviceList | None:
+    """Return the groups that a site states, also where they have no meaning: those of permutes, sends and receives."""
+    signature = site.signature
+    if signature.groups is not None:
+        return signature.groups
+    groups = _attribute(_communicating(module, site.instruction))
+    return groups if groups.num_replica_groups or signature.opcode == "collective-permute" else None
+
+
+def _communicating(module: Module, instruction: Instruction) -> Instruction:
+    """Return the collective that an async-start wraps; any other instruction is itself."""
+    if instruction.opcode != "async-start":
+        return instruction
+    wrapped = next((module.computation(name) for role, name in instruction.called if role == "async"), None)
+    inside = () if wrapped is None else wrapped.instructions
+    return next((each for each in inside if is_collective(each.opcode)), instruction)
+
+
+def _attribute(instruction: Instruction) -> DeviceList:
+    """Return the groups that an instruction states; what cannot be read is one group, for it is there."""
+    try:
+        return instruction.replica_groups
+    except UnreadableError:
+        return CollectiveDeviceList([[]])
 
 
 def _ranks(signature: Signature, groups: DeviceList, counts: tuple[int, int] | None) -> DeviceList:

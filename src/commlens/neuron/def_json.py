@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeAlias, TypeGuard
 
 from commlens.errors import CommlensError, InputError
@@ -27,6 +29,23 @@ NESTED: Final = "CCInfo"
 MOST_LISTS: Final = 1 << 21
 """A list takes a hundred bytes of memory and two of a file, which may be compressed to nothing."""
 MOST_VALUES: Final = 1 << 24
+
+_FAULTS: Final = MappingProxyType(
+    {
+        "Expecting value": "a number, text, list, object, true, false or null should stand here",
+        "Expecting property name enclosed in double quotes": "a key in double quotes should stand here",
+        "Expecting ':' delimiter": "a colon should stand here, behind the key",
+        "Expecting ',' delimiter": "a comma or the end of the list or object should stand here",
+        "Illegal trailing comma before end of object": "the comma here should have a key behind it",
+        "Illegal trailing comma before end of array": "the comma here should have a value behind it",
+        "Extra data": "nothing should stand here, behind the end of the object",
+        "Unterminated string": "the text that begins here should end with a double quote",
+        "Invalid control character": "a control character should be written as an escape here",
+        "Invalid \\escape": "a backslash should begin a known escape here",
+        "Invalid \\uXXXX escape": "four hexadecimal digits should stand here, behind \\u",
+    }
+)
+"""What the standard library calls faults of the grammar of JSON -> what would be right."""
 
 DefJson: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Mapping[str, object]
 """A def.json: the path of a file, its content (a string that begins with a brace, or bytes), or the parsed object."""
@@ -51,7 +70,7 @@ def def_json_fields(source: DefJson) -> CCFields:
         return fields_of(source, "<def.json>")
     if isinstance(source, (bytes, bytearray, memoryview)):
         return content_fields(bytes(source), "<bytes>")
-    if isinstance(source, str) and source.lstrip().startswith("{"):
+    if isinstance(source, str) and source.removeprefix("\ufeff").lstrip().startswith("{"):
         return content_fields(source.encode("utf-8", "surrogatepass"), "<text>")
     return content_fields(read_file(source), str(source))
 
@@ -101,18 +120,32 @@ def json_object(content: bytes, name: str) -> Mapping[str, object]:
     try:
         value: object = json.loads(content)
     except json.JSONDecodeError as error:
-        reason = f"expected a JSON object: {error.msg[0].lower()}{error.msg[1:]}"
+        reason = f"expected a JSON object: {_in_words(error.msg)}"
         raise InputError(reason, path=name, line=error.lineno, column=error.colno) from error
+    except UnicodeDecodeError as error:
+        raise _wrong_characters(error, name) from error
     except RecursionError as error:
         reason = "expected a JSON object, found one that is nested too deep to be read"
         raise InputError(reason, path=name) from error
-    except ValueError as error:  # no such characters, or a number of thousands of digits
-        reason = f"expected a JSON object: {error}"
+    except ValueError as error:
+        digits = sys.get_int_max_str_digits()
+        reason = f"expected a JSON object with numbers of at most {digits:,} digits, found a longer one"
         raise InputError(reason, path=name) from error
     if not is_object(value):
         reason = f"expected a JSON object, found a JSON {type(value).__name__}"
         raise InputError(reason, path=name)
     return value
+
+
+def is_json_object(head: bytes) -> bool:
+    r"""Whether a content begins like a JSON object, in any of the encodings that JSON is written in.
+
+    Example:
+        >>> is_json_object(b' {"a": 1}'), is_json_object('{"a": 1}'.encode("utf-16")), is_json_object(b"HloModule m")
+        (True, True, False)
+    """
+    text = head.decode(json.detect_encoding(head), "ignore")
+    return text.removeprefix("\ufeff").lstrip().startswith("{")
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, object]]:
@@ -123,6 +156,20 @@ def is_object(value: object) -> TypeGuard[Mapping[str, object]]:
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
     """Whether a parsed JSON value is a list."""
     return isinstance(value, list)
+
+
+def _in_words(fault: str) -> str:
+    """Say what the grammar of JSON would have at a place, from the standard library's name of the fault."""
+    known = _FAULTS.get(fault.removesuffix(" at").removesuffix(" starting"))
+    return f"{fault[0].lower()}{fault[1:].removesuffix(' at')} here" if known is None else known
+
+
+def _wrong_characters(error: UnicodeDecodeError, name: str) -> InputError:
+    before = error.object[: error.start].decode(error.encoding, "replace").removeprefix("\ufeff")
+    found = f"found the byte {error.object[error.start]:#04x}, which {error.encoding} does not have there"
+    reason = f"expected a JSON object in UTF-8, UTF-16 or UTF-32, {found}"
+    column = len(before) - (before.rfind("\n") + 1) + 1
+    return InputError(reason, path=name, line=before.count("\n") + 1, column=column)
 
 
 def _nested(definition: Mapping[str, object]) -> Mapping[str, object]:

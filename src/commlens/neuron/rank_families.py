@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from commlens.errors import CommlensError
-from commlens.neuron.rank_numbers import check_divides, whole_number
+from commlens.neuron.rank_numbers import as_integer, check_divides, whole_number
 from commlens.topology import CollectiveDeviceList
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def pp_send_recv_groups(pp_groups: RankArray, parity: int) -> RankArray:
         >>> pp_send_recv_groups(np.array([[0, 4, 8, 12]]), 1).tolist()
         [[4, 8], [12, 0]]
     """
-    if parity not in (0, 1):
+    if as_integer(parity) not in (0, 1):
         msg = f"expected parity 0 (even stages) or 1 (odd stages), found {parity}"
         raise CommlensError(msg)
     stages = pp_groups.shape[1]
@@ -142,11 +142,12 @@ def partition_op_groups(world: int, op: PartitionOp, operand: int) -> DeviceList
     """
     whole_number("world", world, least=1)
     least = 0 if op == "bitwise_and" else 1
-    if operand < least:
+    number = as_integer(operand)
+    if number is None or number < least:
         msg = f"expected an operand of at least {least} for {op!r}, found {operand}"
         raise CommlensError(msg)
     ranks = np.arange(world, dtype=np.int64)
-    keys = _keys(ranks, op, operand)
+    keys = _keys(ranks, op, number)
     order = np.argsort(keys, kind="stable")
     offsets = np.concatenate([[0], np.flatnonzero(np.diff(keys[order])) + 1, [world]])
     return CollectiveDeviceList.from_flat(order, offsets)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Logic: TypeAlias = Literal["LOGIC1", "LOGIC2", "TP4"]
 """How ranks are laid out: row by row; in pairs of rows of a node; across the rows of a node."""
 
-MOST_RANKS: Final = 1 << 24
+LARGEST_WORLD: Final = 1 << 24
 """Most ranks of a job."""
 
 _ROWS: Final = 4
@@ -53,9 +53,9 @@ class Degrees:
 
     def __post_init__(self) -> None:
         for name in ("world", "tp", "pp", "ep"):
-            whole_number(name, getattr(self, name), least=1)
-        if self.world > MOST_RANKS:
-            msg = f"expected a world of at most {MOST_RANKS:,} ranks, found {self.world:,}"
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least=1))
+        if self.world > LARGEST_WORLD:
+            msg = f"expected a world of at most {LARGEST_WORLD:,} ranks, found {self.world:,}"
             raise CommlensError(msg)
         product = self.tp * self.pp
         if self.world % product:

@@ -129,8 +129,8 @@ def rank_layout(
     """
     degrees = Degrees(world, tp, pp, ep)
     cores = _cores_per_rank(hardware, lnc)
-    local = LOCAL_WORLD_SIZES[hardware, cores] if local_world_size is None else local_world_size
-    whole_number("the local world size", local, least=1)
+    stated = LOCAL_WORLD_SIZES[hardware, cores] if local_world_size is None else local_world_size
+    local = whole_number("the local world size", stated, least=1)
     logic = logic_of(degrees, hardware, cores)
     grid = rank_grid(degrees, logic, local)
     experts = plain_grid(degrees) if logic == "LOGIC2" else grid

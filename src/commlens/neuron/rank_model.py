@@ -20,7 +20,7 @@ import numpy as np
 
 from commlens.errors import CommlensError
 from commlens.hlo import base_opcode
-from commlens.neuron.rank_numbers import whole_number
+from commlens.neuron.rank_numbers import as_integer, whole_number
 from commlens.topology import CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class RankModel:
     cores_per_lnc: int
 
     def __post_init__(self) -> None:
-        whole_number("cores per LNC", self.cores_per_lnc, least=1)
+        object.__setattr__(self, "cores_per_lnc", whole_number("cores per LNC", self.cores_per_lnc, least=1))
 
     @classmethod
     def for_target(cls, target: str, lnc: int | None = None) -> RankModel:
@@ -232,10 +232,11 @@ def cores_per_lnc(target: str, lnc: int | None = None) -> int:
         raise CommlensError(msg)
     if lnc is None:
         return allowed[0]
-    if lnc not in allowed:
+    number = as_integer(lnc)
+    if number not in allowed:
         msg = f"expected LNC {' or '.join(map(str, sorted(allowed)))} on {target}, found {lnc}"
         raise CommlensError(msg)
-    return lnc
+    return number
 
 
 def ring_table(ring: Sequence[int]) -> list[list[int]]:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING
+from typing import SupportsIndex
 
 from commlens.errors import CommlensError
 
-if TYPE_CHECKING:
-    from typing import SupportsIndex
+
+def as_integer(number: object) -> int | None:
+    """Return a Python or numpy integer as an int; None for everything else, flags and fractions among it.
+
+    Example:
+        >>> as_integer(3), as_integer(3.0), as_integer(True)
+        (3, None, None)
+    """
+    if type(number) is int:
+        return number  # asking a protocol takes long, and there may be millions of them
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+        return None
+    try:
+        return index(number)
+    except TypeError:
+        return None  # an array of several numbers
 
 
 def whole_number(what: str, number: SupportsIndex, *, least: int = 0) -> int:
@@ -20,18 +34,15 @@ def whole_number(what: str, number: SupportsIndex, *, least: int = 0) -> int:
         least: the least that it may be.
 
     Raises:
-        CommlensError: it is smaller, or no integer.
+        CommlensError: it is smaller, or no integer; flags are none.
 
     Example:
         >>> whole_number("tp", 0, least=1)
         Traceback (most recent call last):
         commlens.errors.CommlensError: expected tp to be an integer of at least 1, found 0
     """
-    try:
-        value = index(number)
-    except TypeError:
-        value = least - 1
-    if value < least:
+    value = as_integer(number)
+    if value is None or value < least:
         msg = f"expected {what} to be an integer of at least {least}, found {number!r}"
         raise CommlensError(msg)
     return value

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from commlens.errors import CommlensError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from commlens.neuron.cc_fields import CCFields, Groups, Pairs
     from commlens.neuron.cc_fields import Topology as Groups2D
 
@@ -20,14 +22,21 @@ Reading: TypeAlias = Literal["documented", "total"]
 
 READINGS: Final[tuple[Reading, ...]] = ("documented", "total")
 
+Source: TypeAlias = Literal["groups", "pairs", "stated"]
+"""What says how many workers there are: the replica groups, the source-target pairs, or the number stated outright."""
+
 NO_CC_OP: Final = "NEFF does not have CC op"
 EMPTY_GROUPS: Final = "Empty replica_groups found"
 EMPTY_PAIRS: Final = "Empty src_target_pairs found"
+NOT_READ: Final = (
+    "how many workers the program needs is not known: it has collectives, and the groups or pairs of none of them "
+    "are known"
+)
 _ADVICE: Final = "the documented reader recommends --stopAfter=compile"
 
 
 class WorldSizeError(CommlensError):
-    """No world size can be read; the text begins with the words of the documented reader."""
+    """No world size can be read; the text begins with the words of the documented reader, or with :data:`NOT_READ`."""
 
 
 def workers_of(topology: Groups2D, reading: Reading) -> int:
@@ -54,8 +63,8 @@ def world_size(fields: CCFields, reading: Reading = "documented") -> int:
             reading alone; in all they need 1 worker.
 
     Raises:
-        WorldSizeError: nothing is said, a list is empty, a topology has no ranks, or topologies have different numbers
-            of workers.
+        WorldSizeError: nothing is said, or nothing of what there is could be read; a list is empty, a topology has no
+            ranks, or topologies have different numbers of workers.
 
     Source: ``getCCRankWorldSize``, as documented; its order of checks within the topologies is by index.
 
@@ -68,10 +77,45 @@ def world_size(fields: CCFields, reading: Reading = "documented") -> int:
         Traceback (most recent call last):
         commlens.neuron.world_size.WorldSizeError: NEFF does not have CC op
     """
-    groups, pairs, explicit, _ = fields
-    if reading == "documented" and groups is None and pairs is None and explicit is None:
-        raise WorldSizeError(NO_CC_OP)
-    return max(_from_groups(groups, reading), _from_pairs(pairs), explicit or 0, 1)
+    if fields.replica_groups is None and fields.src_target_pairs is None and fields.rank_world_size is None:
+        if fields.incomplete:
+            raise WorldSizeError(NOT_READ)
+        if reading == "documented":
+            raise WorldSizeError(NO_CC_OP)
+    return max(1, *_numbers(fields, reading).values())
+
+
+def source_of(fields: CCFields, reading: Reading = "documented") -> Source | None:
+    """Return what gives a program its world size, groups before pairs before the stated number where they agree.
+
+    Args:
+        fields: what it says of its workers.
+        reading: what counts as the workers of a topology.
+
+    Returns:
+        The source; None where none says as much as 1.
+
+    Raises:
+        WorldSizeError: a list is empty, a topology has no ranks, or topologies have different numbers of workers.
+
+    Example:
+        >>> from commlens.neuron.cc_fields import CCFields
+        >>> fields = CCFields((((0, 1), (2, 3)),), (((0, 2),),), 3)
+        >>> source_of(fields), source_of(fields, "total")
+        ('pairs', 'groups')
+    """
+    numbers = _numbers(fields, reading)
+    largest = max(1, *numbers.values())
+    return next((source for source, number in numbers.items() if number == largest), None)
+
+
+def _numbers(fields: CCFields, reading: Reading) -> Mapping[Source, int]:
+    """Return how many workers each source speaks of, 0 where it is silent."""
+    return {
+        "groups": _from_groups(fields.replica_groups, reading),
+        "pairs": _from_pairs(fields.src_target_pairs),
+        "stated": fields.rank_world_size or 0,
+    }
 
 
 def _from_groups(groups: Groups | None, reading: Reading) -> int:

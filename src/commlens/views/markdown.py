@@ -21,6 +21,14 @@ _NO_CODE: Final = re.compile(r"[`|\\]|<[A-Za-z/!?]")
 _SPECIAL: Final = re.compile(r"[!-/:-@\[-`{-~]")
 """ASCII punctuation: all of it may be escaped by a backslash (CommonMark 0.31, section 2.4)."""
 
+_ACTIVE: Final = re.compile(
+    r"[!#$&*<>@\[\\\]^_`{|}~]"  # marks that act anywhere
+    r"|(?<=:)/(?=/)|(?<=www)\."  # what makes a link without a mark
+    r"|^[-+=]|(?:(?<=^\d)|(?<=^\d\d)|(?<=^\d\d\d))[.)]",  # what makes a list or a heading at the beginning
+    re.IGNORECASE,
+)
+"""What Markdown would obey in running text."""
+
 
 def markdown_text(text: str) -> str:
     r"""Return a text as Markdown that renders as the text itself, in a table cell too.
@@ -40,6 +48,16 @@ def markdown_text(text: str) -> str:
 def _escaped(match: re.Match[str]) -> str:
     character = match.group()
     return {"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(character, "\\" + character)
+
+
+def markdown_prose(text: str) -> str:
+    r"""Return a sentence as Markdown that renders as the sentence itself, as running text and not as code.
+
+    Example:
+        >>> print(markdown_prose("1. see {{0,1}} and #rank_world_size: not *here*, www.x.y, http://x"))
+        1\. see \{\{0,1\}\} and \#rank\_world\_size: not \*here\*, www\.x.y, http:\//x
+    """
+    return _ACTIVE.sub(_escaped, printable(text).strip())
 
 
 def markdown_table(table: Table) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.views.cache_table import cache_lines, cache_table
 from commlens.views.csv_cells import csv_lines
 from commlens.views.json_text import to_json
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_prose, markdown_table, markdown_text
 from commlens.views.neff_table import cc_facts, cc_lines, cc_tables
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ class CCInfoView:
         yield ", ".join(markdown_text(fact) for fact in answer.facts) + "\n\n"
         yield "| key | value |\n| --- | --- |\n"
         for key, value in cc_facts(answer):
-            yield f"| {markdown_text(key)} | {markdown_text(value)} |\n"
+            yield f"| {markdown_text(key)} | {markdown_prose(value)} |\n"
         for table in cc_tables(answer):
             yield "\n"
             yield from markdown_table(table)
         for note in answer.all_notes:
-            yield f"\n{markdown_text(note)}\n"
+            yield f"\n{markdown_prose(note)}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,4 +144,4 @@ class CompileCacheView:
         yield from markdown_table(cache_table(self.answer))
         for entry in self.answer.entries:
             for problem in entry.problems:
-                yield f"\n{markdown_text(entry.name)}: {markdown_text(problem.what)}\n"
+                yield f"\n{markdown_text(entry.name)}: {markdown_prose(problem.what)}\n"

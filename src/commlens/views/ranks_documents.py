@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.views.csv_cells import csv_lines
 from commlens.views.json_text import to_json
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_prose, markdown_table, markdown_text
 from commlens.views.ranks_table import (
     core_table,
     facts_of,
@@ -105,7 +105,7 @@ class RanksView:
     def csv(self) -> Iterator[str]:
         """Yield one table: the cores where they were asked for, else the compared collectives, else the groups."""
         if self.modules is None:
-            return csv_lines(("layout", "group", "ranks"), _group_rows(self.layout.groups))
+            return _groups_csv(self.layout.groups)
         if any(module.cores is not None for module in self.modules):
             return csv_lines(CORE_COLUMNS, _core_rows(self.modules))
         matches = (_match_dict(module, match) for module, match in _matches(self.modules))
@@ -116,12 +116,12 @@ class RanksView:
         yield ", ".join(markdown_text(fact) for fact in facts_of(self.layout)) + "\n\n"
         yield from markdown_table(group_table(self.layout))
         for note in notes_of(self.layout):
-            yield f"\n{markdown_text(note)}\n"
+            yield f"\n{markdown_prose(note)}\n"
         for module in self.modules or ():
             yield f"\n### {markdown_text(module.name)} ({markdown_text(module.path)})\n\n"
             yield from markdown_table(match_table(module.matches))
             for reason in reasons_of(module):
-                yield f"\n{markdown_text(reason)}\n"
+                yield f"\n{markdown_prose(reason)}\n"
             if module.cores is not None:
                 yield "\n"
                 yield from markdown_table(core_table(module.cores))
@@ -146,20 +146,27 @@ def _none_said(match: Mapping[str, object], key: str) -> object:
 
 def _groups_json(groups: DeviceList) -> Iterator[str]:
     """Yield the groups, all of one size, in pieces."""
-    ranks = groups.to_array()
-    step = max(1, _IDS_IN_A_PIECE // max(1, ranks.shape[1]))
     yield "["
-    for start in range(0, len(ranks), step):
-        yield f"{', ' if start else ''}{to_json(ranks[start : start + step].tolist())[1:-1]}"
+    for start, rows in _in_pieces(groups):
+        yield f"{', ' if start else ''}{to_json(rows)[1:-1]}"
     yield "]"
 
 
-def _group_rows(families: Mapping[str, DeviceList]) -> Iterator[list[object]]:
-    return ([name, index, groups.group(index)] for name, groups in families.items() for index in _range_of(groups))
+def _groups_csv(families: Mapping[str, DeviceList]) -> Iterator[str]:
+    """Yield a heading and a line for each group, many at a time: there may be millions, and all cells are numbers."""
+    yield "layout,group,ranks\n"
+    for name, groups in families.items():
+        quote = '"' if (groups.num_devices_per_group or 0) > 1 else ""
+        for start, rows in _in_pieces(groups):
+            numbered = enumerate((",".join(map(str, row)) for row in rows), start)
+            yield "".join(f"{name},{number},{quote}{ranks}{quote}\n" for number, ranks in numbered)
 
 
-def _range_of(groups: DeviceList) -> range:
-    return range(groups.num_replica_groups)
+def _in_pieces(groups: DeviceList) -> Iterator[tuple[int, list[list[int]]]]:
+    """Yield some groups at a time, with the number of the first; all are of one size."""
+    ranks = groups.to_array()
+    step = max(1, _IDS_IN_A_PIECE // max(1, ranks.shape[1]))
+    return ((start, ranks[start : start + step].tolist()) for start in range(0, len(ranks), step))
 
 
 def _cores_json(modules: Sequence[ModuleOnRanks] | None) -> Iterator[str]:

@@ -9,16 +9,16 @@ from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, line, pa
 from commlens.views.words import UNKNOWN, counted, cut, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from commlens.analysis import LayoutMatch
     from commlens.topology import DeviceList
-    from commlens.views.ranks_answers import Core, Cores, Layout, ModuleOnRanks, Peers
+    from commlens.views.ranks_answers import Cores, Layout, ModuleOnRanks, Peers
 
-_MOST_CORES: Final = 128
-_MOST_GROUPS: Final = 4
-_MOST_MEMBERS: Final = 16
-_SHOWN: Final = 40
+_CORES_SHOWN: Final = 128
+_GROUPS_SHOWN: Final = 4
+_MEMBERS_SHOWN: Final = 16
+_NAME_WIDTH: Final = 40
 
 
 def ranks_lines(layout: Layout, modules: Sequence[ModuleOnRanks] | None, width: int | None) -> Iterator[Line]:
@@ -104,36 +104,50 @@ def match_table(matches: Sequence[LayoutMatch]) -> Table:
 
 def core_table(cores: Cores) -> Table:
     """Return a table with a line for each core and a column for collectives that join the same ranks."""
-    shown = [cores.core(core) for core in range(min(cores.num_cores, _MOST_CORES))]
+    numbers = range(min(cores.num_cores, _CORES_SHOWN))
+    rows = [_core_cells(cores, number) for number in numbers]  # of each core only its texts stay: peers may be many
     columns: dict[tuple[str, ...], list[str]] = {}
     for place, collective in enumerate(cores.collectives):
-        cells = tuple(_peers(core.peers[place], known=collective.unknown_because is None) for core in shown)
-        columns.setdefault(cells, []).append(cut(printable(collective.name), _SHOWN))
+        cells = tuple(texts[place] for _, texts in rows)
+        columns.setdefault(cells, []).append(cut(printable(collective.name), _NAME_WIDTH))
     titles = [names[0] + (f" +{len(names) - 1:,}" if len(names) > 1 else "") for names in columns.values()]
     return Table(
         (Column("core", "right"), Column("rank", "right"), *(Column(title, least=10) for title in titles)),
-        [_core_row(core, [cells[place] for cells in columns]) for place, core in enumerate(shown)],
+        [
+            [Span(str(number)), Span(str(rows[number][0]), BOLD), *(Span(cells[number]) for cells in columns)]
+            for number in numbers
+        ],
     )
+
+
+def _core_cells(cores: Cores, number: int) -> tuple[int, list[str]]:
+    """Return the rank of a core, and whom it meets in each collective."""
+    core = cores.core(number)
+    pairs = zip(cores.collectives, core.peers, strict=True)
+    return core.rank, [_peers(peers, known=collective.unknown_because is None) for collective, peers in pairs]
 
 
 def reasons_of(module: ModuleOnRanks) -> Iterator[str]:
     """Yield why participants could not be told, and what the simulator would refuse, as sentences."""
-    unknown: dict[str, list[str]] = {}
-    for match in module.matches:
-        if match.why is not None:
-            unknown.setdefault(match.why, []).append(match.name)
-    for why, names in unknown.items():
-        yield f"{_first_of(names)}: {why}."
-    refused: dict[str, list[str]] = {}
-    for collective in () if module.cores is None else module.cores.collectives:
-        if collective.refusal is not None:
-            refused.setdefault(collective.refusal, []).append(collective.name)
-    for refusal, names in refused.items():
-        yield f"{_first_of(names)}: the simulator would refuse it: {refusal}."
+    collectives = () if module.cores is None else module.cores.collectives
+    told = {match.name for match in module.matches if match.why is not None}
+    unknown = [(match.why, match.name) for match in module.matches]
+    unknown += [(each.unknown_because, each.name) for each in collectives if each.name not in told]
+    yield from _named_together("", unknown)
+    yield from _named_together("the simulator would refuse it: ", ((each.refusal, each.name) for each in collectives))
+
+
+def _named_together(before: str, found: Iterable[tuple[str | None, str]]) -> Iterator[str]:
+    """Yield a sentence for each reason, with those it holds of."""
+    names: dict[str, list[str]] = {}
+    for reason, name in found:
+        if reason is not None:
+            names.setdefault(reason, []).append(name)
+    return (f"{_first_of(each)}: {before}{reason}." for reason, each in names.items())
 
 
 def _module_lines(module: ModuleOnRanks, width: int | None) -> Iterator[Line]:
-    yield from wrapped([styled(cut(module.name, _SHOWN), BOLD), styled(f" {module.path}", DIM)], width)
+    yield from wrapped([styled(cut(module.name, _NAME_WIDTH), BOLD), styled(f" {module.path}", DIM)], width)
     if module.matches:
         yield from laid_out(match_table(module.matches), width)
     else:
@@ -144,7 +158,7 @@ def _module_lines(module: ModuleOnRanks, width: int | None) -> Iterator[Line]:
     if module.cores is not None:
         yield BLANK
         yield from laid_out(core_table(module.cores), width)
-        left_out = module.cores.num_cores - _MOST_CORES
+        left_out = module.cores.num_cores - _CORES_SHOWN
         if left_out > 0:
             yield (Span(f"... and {counted(left_out, 'more core', 'more cores')} (--format json lists all)", DIM),)
 
@@ -152,15 +166,15 @@ def _module_lines(module: ModuleOnRanks, width: int | None) -> Iterator[Line]:
 def _beginning(groups: DeviceList) -> str:
     """Write the first groups as HLO writes them."""
     size = groups.num_devices_per_group or 0
-    number = min(groups.num_replica_groups, max(1, min(_MOST_GROUPS, _MOST_MEMBERS // max(1, size))))
+    number = min(groups.num_replica_groups, max(1, min(_GROUPS_SHOWN, _MEMBERS_SHOWN // max(1, size))))
     written = ",".join(_braced(groups.group(index)) for index in range(number))
     return written + (",…" if number < groups.num_replica_groups else "")
 
 
 def _braced(ranks: Sequence[int]) -> str:
-    if len(ranks) <= _MOST_MEMBERS:
+    if len(ranks) <= _MEMBERS_SHOWN:
         return "{" + ",".join(map(str, ranks)) + "}"
-    half = _MOST_MEMBERS // 2
+    half = _MEMBERS_SHOWN // 2
     return "{" + ",".join([*map(str, ranks[:half]), "...", *map(str, ranks[-half:])]) + "}"
 
 
@@ -183,16 +197,12 @@ def _where(group: Sequence[LayoutMatch]) -> str:
     first = group[0]
     place = "" if first.line is None else f" line {first.line}"
     others = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
-    return f"{cut(printable(first.name), _SHOWN)}{place}{others}"
+    return f"{cut(printable(first.name), _NAME_WIDTH)}{place}{others}"
 
 
 def _first_of(names: Sequence[str]) -> str:
     others = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return f"{cut(printable(names[0]), _SHOWN)}{others}"
-
-
-def _core_row(core: Core, cells: Sequence[str]) -> list[Span]:
-    return [Span(str(core.core)), Span(str(core.rank), BOLD), *(Span(cell) for cell in cells)]
+    return f"{cut(printable(names[0]), _NAME_WIDTH)}{others}"
 
 
 def _peers(peers: Peers | None, *, known: bool) -> str:
@@ -201,6 +211,14 @@ def _peers(peers: Peers | None, *, known: bool) -> str:
     if peers is None:
         return "not in it"
     if peers.position is not None:
-        return " ".join(map(str, peers.peers)) or "alone"
+        return _in_row(peers.peers) or "alone"
     ways = [("to", peers.sends_to), ("from", peers.receives_from)]
-    return ", ".join(f"{way} {' '.join(map(str, ranks))}" for way, ranks in ways if ranks) or "itself"
+    return ", ".join(f"{way} {_in_row(ranks)}" for way, ranks in ways if ranks) or "itself"
+
+
+def _in_row(ranks: Sequence[int]) -> str:
+    """Write ranks, of many only the first and last."""
+    if len(ranks) <= _MEMBERS_SHOWN:
+        return " ".join(map(str, ranks))
+    half = _MEMBERS_SHOWN // 2
+    return " ".join([*map(str, ranks[:half]), "...", *map(str, ranks[-half:])])

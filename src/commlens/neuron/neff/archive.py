@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 MOST_KEPT: Final = 256 * 2**20
 """How many bytes of wanted members are held in all."""
 
-MOST_MEMBERS: Final = 100_000
+MOST_HEADERS: Final = 100_000
+"""How many headers are read: those of files, of folders, and those that extend others."""
+
+MOST_EXTENSIONS: Final = 16 * 2**20
+"""How many bytes of extended headers are read in all."""
+
 _MOST_NAME: Final = 4096
 _MOST_EXTENSION: Final = 2**20
 _CHUNK: Final = 2**20
@@ -36,6 +41,8 @@ _KINDS: Final[Mapping[bytes, str]] = MappingProxyType(
         tarfile.GNUTYPE_SPARSE: "a sparse file",
     }
 )
+_LONG_NAMES: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_RECORDS: Final = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE)
 _FILES: Final = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 
 
@@ -90,9 +97,6 @@ def read_members(stream: Stream, wanted: Callable[[str], bool], *, max_bytes: in
             msg = f"expected every name once in the archive, found {name!r} twice"
             raise CommlensError(msg)
         names.add(name)
-        if len(names) > MOST_MEMBERS:
-            msg = f"expected at most {MOST_MEMBERS:,} members in the archive, found more"
-            raise CommlensError(msg)
         content: bytes | None = None
         if wanted(name):
             kept += size
@@ -166,13 +170,17 @@ def _entries(reader: _Reader) -> Iterator[tuple[bytes, str, int]]:
     """Yield kind, name and size of every entry, with the extensions that stand before it applied."""
     name: str | None = None
     size: int | None = None
+    number = extensions = 0
     while (block := reader.block()) != _END:
         header = _header(block)
-        if header.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK):
+        number += 1
+        _check_amounts(number, extensions)
+        extensions += header.size if header.type in (*_LONG_NAMES, *_RECORDS) else 0
+        if header.type in _LONG_NAMES:
             text = _extension(reader, header.size).split(b"\0", 1)[0]
             if header.type == tarfile.GNUTYPE_LONGNAME:
                 name = _decoded(text)
-        elif header.type in (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE):
+        elif header.type in _RECORDS:
             records = _pax_records(_extension(reader, header.size))
             if header.type != tarfile.XGLTYPE:
                 path = records.get("path")
@@ -186,6 +194,16 @@ def _entries(reader: _Reader) -> Iterator[tuple[bytes, str, int]]:
             name = size = None
     if name is not None or size is not None:
         msg = "expected a member behind the extension of its header, found the end of the archive"
+        raise CommlensError(msg)
+
+
+def _check_amounts(number: int, extensions: int) -> None:
+    """Refuse an archive that takes long only by what it says of its members, which may be compressed to nothing."""
+    if number > MOST_HEADERS:
+        msg = f"expected at most {MOST_HEADERS:,} files, folders and extended headers in the archive, found more"
+        raise CommlensError(msg)
+    if extensions > MOST_EXTENSIONS:
+        msg = f"expected at most {MOST_EXTENSIONS:,} bytes of extended headers in the archive, found more"
         raise CommlensError(msg)
 
 

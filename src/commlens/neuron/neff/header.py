@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from commlens.errors import CommlensError
+from commlens.neuron.rank_numbers import as_integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -232,7 +233,8 @@ def _encoded(text: str) -> bytes:
 
 
 def _check_number(name: str, value: int, bits: int) -> None:
-    if not 0 <= value < 1 << bits:
+    number = as_integer(value)
+    if number is None or not 0 <= number < 1 << bits:
         msg = f"expected {name} of a NEFF header to fit {bits} bits without a sign, found {value}"
         raise CommlensError(msg)
 
