@@ -103,9 +103,8 @@ class KeyReader:
     module: Module
     _stated: dict[Signature, StatedKey | Excluded] = field(default_factory=dict["Signature", "StatedKey | Excluded"])
     _arrays: dict[Signature, bool] = field(default_factory=dict["Signature", bool])
-    _groups: dict[object, list[tuple[int, DeviceList]]] = field(
-        default_factory=dict[object, "list[tuple[int, DeviceList]]"]
-    )
+    _groups: dict[DeviceList, int] = field(default_factory=dict["DeviceList", int])
+    _why_foreign: Excluded | None = None
     _reducers: dict[str, Reducer | Excluded] = field(default_factory=dict[str, "Reducer | Excluded"])
 
     def stated(self, signature: Signature) -> StatedKey | Excluded:
@@ -121,8 +120,9 @@ class KeyReader:
             return _NO_ARRAY
         if signature.result_shapes[0].num_bytes is None:
             return Excluded("its result has a dimension without a bound, so its size is not known")
-        if rules.tp_groups is not None and not replica_groups_equal(groups, rules.tp_groups):
-            return Excluded(f"its groups are not those of tensor parallelism, {rules.tp_groups}")
+        foreign = self._foreign(groups)
+        if foreign is not None:
+            return foreign
         dimensions = signature.dimensions if rules.combine_by_dim else None
         return StatedKey(
             element_type=None if rules.mixed_dtypes else signature.result_shapes[0].element_type,
@@ -133,16 +133,22 @@ class KeyReader:
             group_key=signature.frontend_attributes.get(GROUP_KEY),
         )
 
+    def _foreign(self, groups: DeviceList) -> Excluded | None:
+        """Return why something is left alone because of its groups, if it is; said once, for it may be long."""
+        wanted = self.rules.tp_groups
+        if wanted is None or replica_groups_equal(groups, wanted):
+            return None
+        if self._why_foreign is None:
+            self._why_foreign = Excluded(f"its groups are not those of tensor parallelism, {wanted}")
+        return self._why_foreign
+
     def _number(self, groups: DeviceList) -> int:
         """Return a number that all spellings of the same groups share."""
-        sizes = (groups.num_replica_groups, groups.num_devices)
-        alike = self._groups.setdefault((sizes, *map(groups.group_of, _PROBES)), [])
-        for number, known in alike:
-            if replica_groups_equal(known, groups):
-                return number
-        number = sum(map(len, self._groups.values()))
-        alike.append((number, groups))
-        return number
+        known = self._groups.get(groups)
+        if known is None:
+            one_spelling = groups.to_iota() or groups.to_list()
+            known = self._groups[groups] = self._groups.setdefault(one_spelling, len(self._groups))
+        return known
 
     def reducer(self, instruction: Instruction, signature: Signature) -> Reducer | Excluded | None:
         """Return what else than the stated key counts: the reducer, None where the collectives have none.
@@ -181,5 +187,3 @@ class KeyReader:
 
 
 _NO_ARRAY: Final = Excluded("its result is no array")
-_PROBES: Final = range(4)
-"""Devices by whose places group lists are told apart before they are compared in full."""

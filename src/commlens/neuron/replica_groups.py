@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from commlens.errors import CommlensError
-from commlens.hlo import Computation, Site, opcode_in_memory
+from commlens.hlo import Computation, Site, first_operand, opcode_in_memory, opcode_of
 from commlens.neuron.predicates import COLLECTIVE_CLASS
 from commlens.topology import replica_groups_equal
 
@@ -158,8 +158,8 @@ def _is_reduce_scatter(item: Site | Instruction) -> bool:
 
 def _first_groups(computation: Computation, scatters: Sequence[Site | Instruction]) -> DeviceList | None:
     """Return the groups of the first reduce-scatter of a dot; the order is only made out where they differ."""
-    hits: list[DeviceList] = []
-    settled: dict[int, DeviceList] = {}  # by identity: groups that equal those of a hit
+    hits: list[DeviceList] = []  # two that differ are enough to know that they do
+    settled: dict[int, DeviceList] = {}  # by identity: groups of which one more makes no difference
     for item in scatters:
         groups = _groups_of_item(item)
         if id(groups) in settled:
@@ -167,8 +167,8 @@ def _first_groups(computation: Computation, scatters: Sequence[Site | Instructio
         if any(replica_groups_equal(groups, each) for each in hits):
             settled[id(groups)] = groups
         elif _reduces_dot(_instruction(item)):
-            hits.append(groups)
             settled[id(groups)] = groups
+            hits = [*hits, groups][:2]
     if len(hits) < 2:
         return hits[0] if hits else None
     candidates = {_instruction(item) for item in scatters}
@@ -187,10 +187,10 @@ def _groups_of_item(item: Site | Instruction) -> DeviceList:
 
 def _reduces_dot(scatter: Instruction) -> bool:
     """Whether operand 0 is a dot, or a reshape of a dot."""
-    operand = scatter.operands[0] if scatter.operand_names else None
-    if operand is not None and operand.opcode == "reshape" and operand.operand_names:
-        operand = operand.operands[0]
-    return operand is not None and operand.opcode == "dot"
+    operand = first_operand(scatter)
+    if operand is not None and opcode_of(operand) == "reshape":
+        operand = first_operand(operand)
+    return operand is not None and opcode_of(operand) == "dot"
 
 
 def _groups_of(instruction: Instruction) -> DeviceList:

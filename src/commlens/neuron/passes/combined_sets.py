@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from commlens.hlo import Combine
+from commlens.hlo import Combine, metadata_in_words
 from commlens.neuron.frontend_attributes import COLLECTIVE_TYPE, STREAM_ID
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ Value = TypeVar("Value", str, bytes)
 
 _MEANINGFUL: Final = (COLLECTIVE_TYPE, STREAM_ID)
 """Frontend attributes whose loss other passes notice."""
-
-_NUMBERS: Final = ("_line", "_column", "_id")
-"""How the names of those fields of metadata end that hold numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def combined_set(name: str, members: Sequence[Site]) -> CombinedSet:
         num_bytes=sum(shape.num_bytes or 0 for each in members for shape in each.signature.result_shapes),
         dropped={
             "frontend_attributes": lost_frontend,
-            "metadata": _in_words(lost_metadata, _metadata),
+            "metadata": _in_words(lost_metadata, partial(metadata_in_words, instructions[0].computation.module.format)),
             "other": _in_words(lost_others, _attribute),
         },
         channel_ids_gone=tuple(each for each in channel_ids if each != members[0].channel_id),
@@ -120,16 +118,6 @@ def _in_words(
 
 def _attribute(_: str, value: bytes) -> str:
     return value.decode(errors="backslashreplace")
-
-
-def _metadata(key: str, value: bytes) -> str:
-    """Return a field of metadata for people: a text repeats its key and quotes it, a proto encodes numbers."""
-    written = f"{key}=".encode()
-    if value.startswith(written):
-        return _attribute(key, value.removeprefix(written).strip(b'"'))
-    if key.endswith(_NUMBERS):
-        return str(sum((byte & 127) << 7 * place for place, byte in enumerate(value)))
-    return _attribute(key, value)
 
 
 def common_dimension(members: Sequence[Site]) -> int | None:

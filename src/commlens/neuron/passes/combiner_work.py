@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.hlo import EditError, UnreadableError
-from commlens.neuron.combiner_engine import Candidate, CycleError, find_sets
+from commlens.hlo import UnreadableError, seen_as_chains
+from commlens.neuron.combiner_engine import Candidate, find_sets
 from commlens.neuron.combiner_keys import Excluded
+from commlens.neuron.combiner_order import CycleError
 from commlens.neuron.passes.combined_sets import combined_set
 from commlens.neuron.places import name_of
 from commlens.neuron.sharding_domains import DOMAIN, NO_DOMAIN, domain_ids
@@ -18,7 +19,7 @@ from commlens.neuron.sharding_domains import DOMAIN, NO_DOMAIN, domain_ids
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from commlens.hlo import Computation, Graph, Instruction, Json, Refusals, Site
+    from commlens.hlo import Computation, Graph, Instruction, Json, Made, Refusals, Site
     from commlens.neuron.combiner_engine import Limits
     from commlens.neuron.combiner_keys import KeyReader, Reducer, StatedKey
     from commlens.neuron.passes.combined_sets import CombinedSet
@@ -52,7 +53,7 @@ class Work:
 
     def combined(self, *, skip_while_bodies: bool) -> Iterator[CombinedSet]:
         """Yield the sets, computation by computation."""
-        names = self.found.module.fresh_names(self.keys.rules.opcode)
+        names = self._names()
         closed = self._closed(skip_while_bodies=skip_while_bodies)
         for computation, sites in self.found.sites:
             if computation.name in closed:
@@ -62,42 +63,48 @@ class Work:
                 try:
                     yield combined_set(next(names), members)
                 except UnreadableError as error:
-                    self._refuse(members[0].instruction, str(error), members)
+                    self._refuse_set(members, str(error))
 
-    def makeable(self, sets: Iterable[CombinedSet]) -> list[CombinedSet]:
-        """Return the sets whose edits can be made; refuse the others.
+    def _names(self) -> Iterator[str]:
+        """Yield names for new instructions; all names are looked at, but not before one is asked for."""
+        yield from self.found.module.fresh_names(self.keys.rules.opcode)
+
+    def made(self, sets: Sequence[CombinedSet]) -> tuple[list[CombinedSet], Made]:
+        """Make the sets; return those that can be made, and what was made. The others are refused.
 
         A set needs no other one: what can be combined after others were can be combined without them.
         """
-        kept: list[CombinedSet] = []
+        made = self.refusals.make([each.edit for each in sets])
+        edits = set(map(id, made.edits))
         for each in sets:
-            try:
-                self.found.module.edited([each.edit])
-                kept.append(each)
-            except (EditError, UnreadableError) as error:
-                self._refuse(each.edit.members[0], str(error), each.edit.members)
-        return kept
+            if id(each.edit) not in edits:
+                self._exclude(_NOT_UNDERSTOOD, each.edit.members)
+        return [each for each in sets if id(each.edit) in edits], made
 
     def account(self, sets: Sequence[CombinedSet]) -> dict[str, Json]:
         """Return what was excluded and why, and how many collectives there were; who is alone found no partner.
 
         Why something could not have been combined is only looked at where there are others that it may have joined.
         """
-        candidates = sum(len(sites) for _, sites in self.found.sites)
-        combined = sum(len(each.edit.members) for each in sets)
-        excluded = sum(map(len, self.excluded.values()))
         return {
             "excluded": [
                 {"why": why, "count": len(sites), "instructions": [name_of(site) for site in sites]}
                 for why, sites in self.excluded.items()
             ],
-            "counts": {
-                "candidates": candidates,
-                "sets": len(sets),
-                "combined": combined,
-                "excluded": excluded,
-                "alone": candidates - combined - excluded,
-            },
+            "counts": self.counts(sets),
+        }
+
+    def counts(self, sets: Sequence[CombinedSet]) -> dict[str, int]:
+        """Return how many collectives there were, and what became of how many."""
+        candidates = sum(len(sites) for _, sites in self.found.sites)
+        combined = sum(len(each.edit.members) for each in sets)
+        excluded = sum(map(len, self.excluded.values()))
+        return {
+            "candidates": candidates,
+            "sets": len(sets),
+            "combined": combined,
+            "excluded": excluded,
+            "alone": candidates - combined - excluded,
         }
 
     def _exclude(self, why: str, collectives: Iterable[Site | Instruction]) -> None:
@@ -108,6 +115,13 @@ class Work:
         self.refusals.refuse(instruction, why)
         self._exclude(_NOT_UNDERSTOOD, collectives)
 
+    def _refuse_set(self, members: Sequence[Site], why: str) -> None:
+        """Refuse a set because of the member that cannot be read; all others are named beside it."""
+        instructions = [each.instruction for each in members]
+        unread = next((each for each in instructions if not _is_readable(each)), instructions[0])
+        self.refusals.refuse(unread, why, instructions)
+        self._exclude(_NOT_UNDERSTOOD, members)
+
     def _closed(self, *, skip_while_bodies: bool) -> dict[str, str]:
         """Return the names of computations in which nothing is combined, with the reason."""
         reasons = {"fusion": _FUSED, "body": _LOOPED} if skip_while_bodies else {"fusion": _FUSED}
@@ -115,9 +129,14 @@ class Work:
         return {call.callee: reasons[call.role] for call in calls if call.role in reasons}
 
     def _sets(self, computation: Computation, sites: Sequence[Site]) -> list[list[Site]]:
-        """Return the sets of one computation; its edges are only looked at where two collectives may share a key."""
+        """Return the sets of one computation.
+
+        Its edges are only looked at where two collectives may share a key and neither is seen to need the other.
+        """
         stated = self._sharing(sites)
-        edges = self._edges(computation, stated) if stated else None
+        if not stated or seen_as_chains(computation, _by_key(stated)):
+            return []
+        edges = self._edges(computation, stated)
         if edges is None:
             return []
         wanted = {site.instruction: site for site in stated}
@@ -205,6 +224,14 @@ class _Edges(NamedTuple):
         return position in self.control_sources or bool(self.graph.control_predecessors.get(position))
 
 
+def _by_key(stated: Mapping[Site, StatedKey]) -> Iterable[Sequence[Instruction]]:
+    """Return the collectives that say the same of themselves, in list order."""
+    found: dict[StatedKey, list[Instruction]] = {}
+    for site, key in stated.items():
+        found.setdefault(key, []).append(site.instruction)
+    return found.values()
+
+
 def _positions(instructions: Sequence[Instruction], wanted: Mapping[Instruction, Site]) -> dict[int, Site]:
     """Return the collectives by position in the list, in list order."""
     found: dict[int, Site] = {}
@@ -218,6 +245,16 @@ def _positions(instructions: Sequence[Instruction], wanted: Mapping[Instruction,
 
 def _list_key(instruction: Instruction) -> int:
     return instruction.list_key
+
+
+def _is_readable(instruction: Instruction) -> bool:
+    """Whether all can be read that members of a set are compared in."""
+    try:
+        instruction.metadata_fields()
+        instruction.other_attributes()
+    except UnreadableError:
+        return False
+    return True
 
 
 def _num_bytes(site: Site) -> int:

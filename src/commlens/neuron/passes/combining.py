@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from commlens.hlo import EditError, Refusals, UnreadableError, finished
+from commlens.hlo import Refusals, UnreadableError, figures, finished
 from commlens.neuron.combiner_keys import KeyReader
 from commlens.neuron.passes.combiner_survey import collectives_of
 from commlens.neuron.passes.combiner_work import Work
@@ -13,7 +13,7 @@ from commlens.neuron.places import listed, place_of
 from commlens.neuron.replica_groups import find_tp_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from commlens.hlo import Json, Module, PassResult
     from commlens.neuron.combiner_engine import Limits
@@ -51,15 +51,7 @@ class Combiner:
         rules, disabled = self._rules_for(found, refusals)
         work = Work(found, KeyReader(rules, module), self.limits, refusals)
         sets = [] if disabled else list(work.combined(skip_while_bodies=self.skip_while_bodies))
-        try:
-            return self._result(work, sets, disabled)
-        except (EditError, UnreadableError):
-            makeable = work.makeable(sets)
-            if len(makeable) == len(sets):
-                raise
-            return self._result(work, makeable, disabled)
-
-    def _result(self, work: Work, sets: Sequence[CombinedSet], disabled: Mapping[str, Json] | None) -> PassResult:
+        sets, made = work.made(sets)
         warnings = [sentence for each in sets for sentence in each.warnings()]
         constrained, tp_groups = work.found.constrained, work.keys.rules.tp_groups
         if disabled is not None and constrained is not None:
@@ -70,9 +62,14 @@ class Combiner:
             "tp_group": None if tp_groups is None else str(tp_groups),
             **work.account(sets),
         }
-        edits = [each.edit for each in sets]
         return finished(
-            self.name, work.refusals, edits, changed=bool(sets), stats=stats, warnings=warnings, separable=False
+            self.name,
+            refusals,
+            made,
+            changed=bool(sets),
+            stats=stats,
+            facts=_facts(work, sets, disabled),
+            warnings=warnings,
         )
 
     def _rules_for(self, found: Collectives, refusals: Refusals) -> tuple[KeyRules, Mapping[str, Json] | None]:
@@ -91,3 +88,14 @@ class Combiner:
         except UnreadableError as error:
             refusals.refuse_module(f"the groups of tensor parallelism cannot be looked for: {error}")
             return self.rules, {"why": "the groups of tensor parallelism cannot be looked for, see left_alone"}
+
+
+def _facts(work: Work, sets: Sequence[CombinedSet], disabled: Mapping[str, Json] | None) -> Iterator[str]:
+    """Say in a few words what became of how many."""
+    counts, tp_groups = work.counts(sets), work.keys.rules.tp_groups
+    if disabled is not None:
+        yield f"disabled: {disabled['why']}"
+    yield from figures(tp_group=None if tp_groups is None else str(tp_groups), candidates=counts["candidates"])
+    if sets:
+        yield f"combined {counts['combined']} into {counts['sets']}"
+    yield from figures(excluded=counts["excluded"], alone=counts["alone"])

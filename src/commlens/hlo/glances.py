@@ -1,0 +1,145 @@
+"""What a look at a few instructions tells, where to take a computation apart would cost much more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from commlens.hlo.model import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+    from commlens.hlo.model import Computation, Instruction
+
+Place = TypeVar("Place", bound="Hashable")
+
+_BYTES_PER_STEP = 256
+"""A step in a text takes as long as making out the edges of about so many bytes, two or three lines."""
+_INSTRUCTIONS_PER_STEP = 2
+"""And likewise in a proto."""
+_FEW = 32
+"""So many steps are always made."""
+
+
+def opcode_of(instruction: Instruction) -> str:
+    r"""Return the opcode as the module spells it, without a look at what stands behind the operands.
+
+    Raises:
+        UnreadableError: it cannot be made out.
+
+    Example:
+        >>> from commlens.hlo.loading import load
+        >>> module = load("ENTRY e {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}\n")
+        >>> opcode_of(module.instruction("n"))
+        'negate'
+    """
+    from commlens.hlo.text.glances import glance_at
+    from commlens.hlo.text.instruction import TextInstruction
+
+    glance = glance_at(instruction) if isinstance(instruction, TextInstruction) else None
+    return instruction.opcode if glance is None else glance.opcode
+
+
+def first_operand(instruction: Instruction) -> Instruction | None:
+    r"""Return operand 0, without a look at what stands behind the operands; None where there are no operands.
+
+    Raises:
+        UnreadableError: it cannot be made out, or is not defined in the computation.
+
+    Example:
+        >>> from commlens.hlo.loading import load
+        >>> module = load("ENTRY e {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}\n")
+        >>> first_operand(module.instruction("n"))
+        <parameter p>
+    """
+    from commlens.hlo.text.glances import glance_at
+    from commlens.hlo.text.instruction import TextInstruction
+
+    if isinstance(instruction, TextInstruction):
+        glance = glance_at(instruction)
+        name = None if glance is None else glance.operand
+        found = None if name is None else instruction.computation.defined(name, instruction.start)
+        if found is not None:
+            return found
+    return instruction.operands[0] if instruction.operand_names else None
+
+
+def seen_as_chains(computation: Computation, chains: Iterable[Sequence[Instruction]]) -> bool:
+    """Whether in each of several sequences every instruction is seen to need the one before it.
+
+    Only what stands between the two is looked at, operand 0 first, and only so much that it costs less than
+    :meth:`~commlens.hlo.Computation.graph`.
+
+    Args:
+        computation: where they stand.
+        chains: instructions of it, in list order.
+
+    Returns:
+        True: it is so. False says nothing.
+
+    Example:
+        >>> from commlens.hlo.loading import load
+        >>> module = load('''ENTRY e {
+        ...   p = f32[8] parameter(0)
+        ...   x = f32[8] negate(p)
+        ...   y = f32[8] add(p, x)
+        ...   ROOT z = f32[8] negate(y)
+        ... }''')
+        >>> p, x, y, z = module.entry.instructions
+        >>> seen_as_chains(module.entry, [[x, y, z], [p, x]]), seen_as_chains(module.entry, [[p, x], [x, y], [z, y]])
+        (True, False)
+    """
+    from commlens.hlo.proto.computation import ProtoComputation
+    from commlens.hlo.text.computation import TextComputation
+    from commlens.hlo.text.glances import operands_behind
+
+    if isinstance(computation, TextComputation):
+        steps = (computation.end - computation.body) // _BYTES_PER_STEP + _FEW
+        search = _Search(partial(operands_behind, computation), steps)
+        starts = ([each.list_key for each in chain] for chain in chains)
+        return computation.starts is None and all(search.is_chain(each) for each in starts)
+    size = len(computation.encoded) if isinstance(computation, ProtoComputation) else len(computation.instructions)
+    search = _Search(_operands_behind, size // _INSTRUCTIONS_PER_STEP + _FEW)
+    return all(search.is_chain(chain) for chain in chains)
+
+
+@dataclass(slots=True)
+class _Search(Generic[Place]):
+    """A search for ways from users to operands.
+
+    Attributes:
+        operands_behind: yields operands of an instruction, none that comes before another one.
+        steps: at how many more instructions it may look.
+    """
+
+    operands_behind: Callable[[Place, Place], Iterator[Place]]
+    steps: int
+
+    def is_chain(self, places: Sequence[Place]) -> bool:
+        """Whether each is seen to need the one before it."""
+        return all(self._leads(source, user) for source, user in pairwise(places))
+
+    def _leads(self, source: Place, user: Place) -> bool:
+        seen = {user}
+        way = [self.operands_behind(user, source)]
+        while way and self.steps > 0:
+            operand = next(way[-1], None)
+            if operand is None:
+                way.pop()
+            elif operand == source:
+                return True
+            elif operand not in seen:
+                self.steps -= 1
+                seen.add(operand)
+                way.append(self.operands_behind(operand, source))
+        return False
+
+
+def _operands_behind(user: Instruction, first: Instruction) -> Iterator[Instruction]:
+    try:
+        yield from (each for each in user.operands if each.list_key >= first.list_key)
+    except UnreadableError:
+        return

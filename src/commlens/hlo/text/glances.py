@@ -1,0 +1,66 @@
+"""A look at printed lines for nothing but opcode and operands; one that is written otherwise says nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from commlens.hlo.text.lexis import NAME, as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commlens.hlo.text.computation import TextComputation
+    from commlens.hlo.text.instruction import TextInstruction
+
+_ARRAY: Final = rb"[a-z][a-z0-9]*+\[[^\]\n]*+\](?:\{[^{}\n]*+\})?+"
+_TUPLE: Final = rb'\((?:[^()"\n]++|\([^()"\n]*+\))*+\)'
+_OPERAND: Final = rb"%?" + NAME
+_PRINTED: Final = re.compile(
+    rb"(?:ROOT )?" + _OPERAND + rb" = (?:" + _ARRAY + rb"|" + _TUPLE + rb") (?!constant\()"
+    rb"(?P<opcode>[a-z][a-z0-9\-]*+)\((?P<operands>" + _OPERAND + rb"(?:, " + _OPERAND + rb")*+)?+\)"
+)
+_LINE_START: Final = b"\n  "
+_NEAR: Final = 8192
+"""How far above its use a definition is looked for; to find all of them costs a map of the computation."""
+
+
+class Glance(NamedTuple):
+    """What a printed line is.
+
+    Attributes:
+        opcode: the opcode.
+        operand: the name of operand 0; None where it has no operands.
+    """
+
+    opcode: str
+    operand: str | None
+
+
+def glance_at(line: TextInstruction) -> Glance | None:
+    """Look at an instruction; None where it is no plain line, and has to be taken apart."""
+    computation = line.computation
+    match = _PRINTED.match(computation.text, line.start, line.end) if computation.starts is None else None
+    if match is None:
+        return None
+    operands: bytes | None = match["operands"]
+    name = None if operands is None else as_text(operands.partition(b",")[0].removeprefix(b"%"))
+    return Glance(as_text(match["opcode"]), name)
+
+
+def operands_behind(computation: TextComputation, user: int, first: int) -> Iterator[int]:
+    """Yield where operands of a printed line start: those that are defined not far above it.
+
+    Args:
+        computation: a computation that is laid out as compilers print it.
+        user: where the line's instruction starts.
+        first: where the first line starts that counts.
+    """
+    text = computation.text
+    match = _PRINTED.match(text, user, computation.end)
+    operands: bytes | None = None if match is None else match["operands"]
+    top = max(first - len(_LINE_START), user - _NEAR)
+    for operand in () if operands is None else operands.split(b", "):
+        found = text.rfind(_LINE_START + operand + b" = ", top, user)
+        if found >= 0:
+            yield found + len(_LINE_START)

@@ -1,0 +1,177 @@
+"""A look at a few instructions says what taking them apart says, or nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from commlens.hlo import UnreadableError, first_operand, load, opcode_of, seen_as_chains
+from commlens.hlo.proto.instruction import ProtoInstruction
+from commlens.hlo.text import glances
+from commlens.hlo.text.instruction import TextInstruction
+from proto_twin import load_as, proto_twin
+
+if TYPE_CHECKING:
+    from commlens import Computation, Instruction, Module
+
+LINES = """
+  %p.0 = f32[8]{0} parameter(0)
+  q = f32[8]{0:T(8,128)} parameter(1)
+  %c = f32[] constant(1)
+  true = pred[] constant(true)
+  %i-1 = s32[8]{0} iota(), iota_dimension=0
+  %t = (f32[8]{0:T(8,128)}, (f32[8]{0}, s32[8]{0})) tuple(%p.0, q, %i-1)
+  %g = f32[8]{0} get-tuple-element(%t), index=0, metadata={op_name="n = f32[] dot(p, q)"}
+  n = f32[8]{0} negate(f32[8]{0} %g)
+  %a.b = f32[8]{0} add(n, q), control-predecessors={%c}
+  ROOT %r = (f32[8]{0}, f32[8]{0}) tuple(%a.b, /*index=1*/n)
+"""
+MODULE = f"HloModule m\n\nENTRY e {{{LINES}}}\n"
+BACKENDS = pytest.mark.parametrize("backend", ["text", "proto"])
+
+
+def instructions(module: Module) -> list[Instruction]:
+    """Return those of the entry."""
+    assert module.entry is not None
+    return list(module.entry.instructions)
+
+
+@BACKENDS
+def test_a_glance_says_what_all_of_a_line_says(backend: str) -> None:
+    """Opcode and operand 0 of every instruction, however it is written."""
+    for instruction in instructions(load_as(MODULE, backend)):
+        operands = instruction.operands
+        assert opcode_of(instruction) == instruction.opcode
+        assert first_operand(instruction) == (operands[0] if operands else None)
+
+
+def test_plain_lines_are_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is what a glance is for."""
+    add = load(MODULE).instruction("a.b")
+
+    def refuse(_: TextInstruction) -> None:
+        msg = "this line was taken apart"
+        raise AssertionError(msg)
+
+    monkeypatch.setattr(TextInstruction, "parts", property(refuse))
+    assert opcode_of(add) == "add"
+    operand = first_operand(add)
+    assert operand is not None
+    assert operand.name == "n"
+    with pytest.raises(AssertionError):
+        opcode_of(operand)
+
+
+def test_an_operand_that_is_not_defined_is_refused() -> None:
+    """As elsewhere."""
+    module = load(MODULE.replace("add(n, q)", "add(nobody, q)"))
+    with pytest.raises(UnreadableError, match="nobody"):
+        first_operand(module.instruction("a.b"))
+
+
+# --- chains ----------------------------------------------------------------------------------------------------------
+
+
+def chained(module: Module, *names: str) -> bool:
+    """Whether instructions are seen as a chain."""
+    computation = entry_of(module)
+    return seen_as_chains(computation, [[module.instruction(name) for name in names]])
+
+
+def entry_of(module: Module) -> Computation:
+    """Return the entry."""
+    assert module.entry is not None
+    return module.entry
+
+
+STEPS = """HloModule m
+
+ENTRY e {
+  p = f32[8] parameter(0)
+  a = f32[8] negate(p)
+  b = f32[8] add(p, a)
+  c = f32[8] add(p, a)
+  d = f32[8] add(c, p)
+  e = f32[8] negate(p), control-predecessors={d}
+  ROOT t = (f32[8], f32[8], f32[8]) tuple(b, d, e)
+}
+"""
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    ("names", "expect"),
+    [
+        ("pa", True),
+        ("pabt", True),
+        ("acd", True),
+        ("pdt", True),
+        ("abc", False),
+        ("bd", False),
+        ("a", True),
+        ("", True),
+        ("de", False),
+        ("ba", False),
+    ],
+)
+def test_chains(names: str, expect: bool, backend: str) -> None:
+    """Ways go through operands in any place; control dependencies are not looked at, and nothing goes backwards."""
+    assert chained(load_as(STEPS, backend), *names) == expect
+
+
+@BACKENDS
+def test_every_chain_has_to_be_one(backend: str) -> None:
+    """One that is none is enough."""
+    module = load_as(STEPS, backend)
+    a, b, c, d = (module.instruction(name) for name in "abcd")
+    assert seen_as_chains(entry_of(module), [[a, b], [c, d]])
+    assert not seen_as_chains(entry_of(module), [[a, b], [b, d]])
+    assert seen_as_chains(entry_of(module), [])
+
+
+def test_lines_that_people_wrote_say_nothing() -> None:
+    """Only what compilers print is looked at so."""
+    assert not chained(load(STEPS.replace("a = f32[8] negate(p)", "a = f32[8]\n    negate(p)")), "p", "a", "b")
+
+
+def test_what_is_not_defined_leads_nowhere() -> None:
+    """Whoever takes the computation apart says so."""
+    assert not chained(load(STEPS.replace("add(c, p)", "add(nobody, p)")), "c", "d")
+
+
+def ladder(rungs: int) -> Module:
+    """Return a module in which everything needs the two before it, and nothing the first of all but a parameter."""
+    lines = ["  x = f32[8] parameter(0)", "  s0 = f32[8] parameter(1)", "  s1 = f32[8] parameter(2)"]
+    lines += [f"  s{each} = f32[8] add(s{each - 2}, s{each - 1})" for each in range(2, rungs)]
+    return load("\n".join(["HloModule m", "ENTRY e {", *lines, f"  ROOT r = f32[8] negate(s{rungs - 1})", "}", ""]))
+
+
+def test_a_look_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends where a graph would cost less: looks are fewer than lines, however many sequences there are."""
+    looks: list[int] = []
+    real = glances.operands_behind
+    monkeypatch.setattr(
+        glances, "operands_behind", lambda each, user, first: (looks.append(user), real(each, user, first))[1]
+    )
+    module = ladder(1000)
+    x, r = (module.instruction(name) for name in "xr")
+    assert not seen_as_chains(entry_of(module), [[x, r]] * 50)
+    assert 10 < len(looks) <= 1000
+    looks.clear()
+    s = [module.instruction(f"s{each}") for each in range(2, 1000)]
+    assert seen_as_chains(entry_of(module), [s[:100]])
+    assert len(looks) < 150
+
+
+def test_a_look_stays_between_the_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes before the one that is looked for is not looked at, though it may be operand 0."""
+    looks: list[object] = []
+    real = ProtoInstruction.operands
+    assert isinstance(real, property)
+    monkeypatch.setattr(
+        ProtoInstruction, "operands", property(lambda each: (looks.append(each), real.__get__(each))[1])
+    )
+    module = load(proto_twin(ladder(100)).SerializeToString())
+    assert chained(module, "s98", "s99")
+    assert len(looks) == 1
