@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -337,10 +338,10 @@ def test_the_modules_of_a_file_are_told_apart(run: Run, file: Path) -> None:
 
 def test_what_was_dumped_before_a_fault_stays(run: Run, file: Path) -> None:
     """That is what one looks at then."""
-    file.write_text(TEXT.replace("ROOT r = f32[8] all-reduce(s)", "ROOT r = f32[8] all-reduce(s, q)"))
+    file.write_text(TEXT.replace("to_apply=add\n}", "to_apply=sub\n}"))
     folder, out = file.with_name("steps"), file.with_name("out.hlo")
     outcome = run("opt", "--passes", f"{NUMBER},{CONVERT}", str(file), "-o", str(out), "--dump-after-each", str(folder))
-    assert f"{file}:13: {CONVERT}: r: " in outcome.error
+    assert f"{file}:13:8: {CONVERT}: r: " in outcome.error
     assert [path.name for path in folder.iterdir()] == [f"01.{NUMBER}.txt"]
     assert not out.exists()
 
@@ -353,7 +354,7 @@ def test_a_broken_module_is_noticed_between_passes(run: Run, file: Path) -> None
     file.write_text(groups.replace("  ROOT r", line + line.replace("  t", "  u") + "  ROOT r"))
     out = file.with_name("out.hlo")
     error = run("opt", "--passes", NUMBER, str(file), "-o", str(out), "--verify").error
-    assert error.startswith(f"{file}: {NUMBER} broke the module: u: expected partition ids in 0..1")
+    assert error.startswith(f"{file}:14:3: {NUMBER} broke the module: u: expected partition ids in 0..1")
     assert not out.exists()
     assert run("opt", "--passes", NUMBER, str(file), "-o", str(out)).code == 0
 
@@ -368,12 +369,13 @@ def test_a_module_that_a_pass_cannot_understand(run: Run, file: Path) -> None:
     out = file.with_name("out.hlo")
     out.write_text("old")
     arguments = ("opt", "--passes", CONVERT, str(file), "-o", str(out))
-    assert run(*arguments).error.startswith(f"{file}:13: {CONVERT}: r: ")
+    place = re.escape(str(file)) + r":13:\d+"
+    assert re.match(f"{place}: {CONVERT}: r: ", run(*arguments).error)
     assert (out.read_text(), folder_of(file)) == ("old", ["out.hlo", "step.hlo"])
     outcome = run(*arguments, "--keep-going")
     assert outcome.code == 0
     [warning] = outcome.err.splitlines()
-    assert warning.startswith(f"commlens: warning: {file}:13: {CONVERT}: r is left alone: ")
+    assert re.match(f"commlens: warning: {place}: {CONVERT}: r is left alone: ", warning)
     assert out.read_text().splitlines()[-2] == bad.splitlines()[-2]
     assert out.read_text().count("custom-call(") == 2
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from command_line import Run
 
+pytestmark = pytest.mark.xla
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TAGGED = str(EXAMPLES / "tagged_2x4.before.txt")
 SPEC = ("--spec", "[4,2]<=[2,4]T(1,0)", "--replicas", "2", "--partitions", "4", "--mode", "kFlattenedID")

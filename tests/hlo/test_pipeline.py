@@ -9,7 +9,8 @@ import pytest
 
 from commlens.errors import CommlensError, InputError
 from commlens.hlo import Module, Pass, PassResult, Pipeline, Refusals, SetChannelId, finished, load
-from commlens.hlo.passes.verification import new_faults
+from commlens.hlo.passes.verification import Fault, examine
+from commlens.hlo.passes.verification import new_faults as faults_between
 from proto_modules import all_reduce, device_list, entry, instruction, module_of, reducer
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class Count(Pass):
         collective = module.instruction("r")
         old = collective.channel_id or 0
         edits = [SetChannelId(collective, old + self.by)] if self.by else []
-        return finished(self.name, refusals, edits, changed=True, stats={"old": old, "kept_going": keep_going})
+        return finished(
+            self.name, refusals, refusals.make(edits), changed=True, stats={"old": old, "kept_going": keep_going}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,11 @@ class Fail(Pass):
     def run(self, module: Module, *, keep_going: bool = False) -> PassResult:
         """Raise."""
         raise self.error
+
+
+def new_faults(before: Module, after: Module) -> list[Fault]:
+    """Return what is wrong with a module that was not wrong before."""
+    return faults_between(examine(before), examine(after), after)
 
 
 # --- order, results, callbacks --------------------------------------------------------------------------------------
@@ -173,7 +181,7 @@ BROKEN: dict[str, tuple[Callable[[], Module], str]] = {
 def test_what_a_pass_breaks_is_noticed(name: str) -> None:
     """The error names the pass and the fault; without verification nothing is looked at."""
     broken, says = BROKEN[name]
-    with pytest.raises(InputError, match="^<text>: replace broke the module: ") as caught:
+    with pytest.raises(InputError, match=r"^<text>(:\d+:\d+)?: replace broke the module: ") as caught:
         Pipeline((Replace(broken()),), verify=True).run(load(TEXT))
     assert says in str(caught.value)
     assert Pipeline((Replace(broken()),)).run(load(TEXT))[0].modified
@@ -209,7 +217,7 @@ def test_a_new_instruction_may_take_over_groups_that_were_wrong() -> None:
     copied = "  s = f32[8] all-reduce(n), replica_groups={{0,1},{2,3}}, to_apply=sum\n  ROOT t"
     spread = wrong.replace("  ROOT t", copied)
     [fault, *_] = new_faults(load(spread), load(spread.replace("{{0,1},{2,3}}", "{{0,1},{2,2}}")))
-    assert fault.startswith("s: expected every id once")
+    assert fault.sentence.startswith("s: expected every id once")
 
 
 def test_several_faults_are_counted() -> None:
@@ -253,7 +261,7 @@ def repeat_device(message: schema.HloModuleProto) -> None:
 def test_protos_are_verified_as_well(change: Callable[[schema.HloModuleProto], None], says: str) -> None:
     """Ids must differ and operands exist; in what order instructions stand says nothing there."""
     before, after = twins(change)
-    assert any(says in fault for fault in new_faults(before, after))
+    assert any(says in fault.sentence for fault in new_faults(before, after))
     assert new_faults(before, before) == []
     assert new_faults(after, after) == []
 
@@ -275,7 +283,7 @@ def test_the_source_must_read_back(source: bytes, says: str, monkeypatch: pytest
     module = load(TEXT)
     monkeypatch.setattr(type(module), "to_bytes", lambda _: source)
     [fault] = new_faults(module, module)
-    assert says in fault
+    assert says in fault.sentence
 
 
 def test_modules_of_one_file_are_verified_alike() -> None:

@@ -429,7 +429,7 @@ def test_an_unreadable_id_is_refused_with_its_place(enforcer: NeuronUniqueChanne
   ROOT c = f32[8] all-to-all(p), dimensions={0}, channel_id=1
 }
 """
-    with pytest.raises(InputError, match="^<text>:4: b: expected channel_id to be an integer"):
+    with pytest.raises(InputError, match="^<text>:4:56: b: expected channel_id to be an integer"):
         enforcer.run(load(text))
     result = enforcer.run(load(text), keep_going=True)
     assert result.module.to_bytes().decode() == text.replace("channel_id=1\n}", "channel_id=2\n}")

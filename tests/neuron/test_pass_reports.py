@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from combiner_modules import both, combined
+from combiner_modules import both, combined, entries
 from commlens.neuron import NeuronAllGatherCombiner, NeuronUniqueChannelIdEnforcer
 from proto_twin import load_as
 
@@ -66,7 +66,7 @@ def test_b07_the_ids_of_a_pairing_are_no_duplicates(backend: str) -> None:
     result = NeuronUniqueChannelIdEnforcer(safe=True).run(module)
     ids = {name: result.module.instruction(name).channel_id for name in ("s", "sd", "v", "vd", "r1")}
     assert ids == {"s": 3, "sd": 3, "v": 3, "vd": 3, "r1": 4}
-    assert [(each["instruction"], each["old"], each["new"]) for each in result.stats["renumbered"]] == [("r1", 3, 4)]
+    assert [(each["instruction"], each["old"], each["new"]) for each in entries(result, "renumbered")] == [("r1", 3, 4)]
     if backend == "text":
         lines = zip(SHARED_CHANNEL.splitlines(), result.module.to_bytes().decode().splitlines(), strict=True)
         assert [re.findall(r"(\w+) =", new)[0] for old, new in lines if old != new] == ["r1"]

@@ -6,14 +6,14 @@ import sys
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
 from commlens.cli.inputs import STANDARD_INPUT, standard_input
 from commlens.cli.messages import warn
 from commlens.cli.options import STANDARD_OUTPUT, count_options, read_bytes
-from commlens.cli.output import FORMATS, Output, print_bytes, write
+from commlens.cli.output import FORMATS, Output, print_bytes, standard_output, write
 from commlens.cli.progress import Progress
 from commlens.cli.specs import placed
 
@@ -24,9 +24,19 @@ if TYPE_CHECKING:
     from commlens.views import RunModule
 
 
+_STANDARD_OUTPUT_NUMBER: Final = 1
+
+
 def _joined(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> str | None:
     """Take ``--passes`` that is given several times as one list."""
     return ",".join(value) if value else None
+
+
+def _target(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
+    """Take the other names of standard output for ``-``: no answer may stand behind the module there."""
+    from commlens.hlo import descriptor_named
+
+    return STANDARD_OUTPUT if value is not None and descriptor_named(value) == _STANDARD_OUTPUT_NUMBER else value
 
 
 @click.command("opt", short_help="Rewrite a module by passes.")
@@ -45,7 +55,8 @@ def _joined(_context: click.Context, _parameter: click.Parameter, value: tuple[s
     "--output",
     "target",
     metavar="OUT",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, readable=False),
+    callback=_target,
     help="The file to write, which may be FILE itself; compressed if its name ends in .gz, .xz, .bz2 or .zst. "
     "- is standard output, on which no answer is shown then.",
 )
@@ -55,7 +66,8 @@ def _joined(_context: click.Context, _parameter: click.Parameter, value: tuple[s
     "folder",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the module into this folder after each pass, as NUMBER.PASS.txt or .pb.",
+    help="Write the module into this folder after each pass, as NUMBER.PASS with the usual ending of its form: .txt, "
+    ".pb or .pbtxt. Where FILE holds several modules, the number of the module comes first: NUMBER.NUMBER.PASS.",
 )
 @click.option("--keep-going", is_flag=True, help="Leave alone what a pass cannot understand, and say so.")
 @click.option("--max-bytes", callback=read_bytes, metavar="BYTES", help="Largest content to read. [default: 8GiB]")
@@ -97,6 +109,7 @@ def command(
         _refuse(
             f"expected -o with the name of a file beside --format {form}, for standard output takes only one of both"
         )
+    standard_output()  # before anything is written: the answer or the module goes there
     with Progress(sys.stderr, 1) as progress:
         progress.begin(file)
         original = _read(file, max_bytes, replicas, partitions)
@@ -177,9 +190,9 @@ def _warnings(file: str, modules: Sequence[RunModule]) -> Iterator[str]:
     for module in modules:
         for run in module.runs:
             yield from (f"{file}: {run.name}: {sentence}" for sentence in run.warnings)
-            for item in run.left_alone:
-                place = file if item["line"] is None else f"{file}:{item['line']}"
-                yield f"{place}: {run.name}: {item['instruction'] or item['where']} is left alone: {item['why']}"
+            for left in run.left_alone:
+                place = ":".join(str(part) for part in (file, left.line, left.column) if part is not None)
+                yield f"{place}: {run.name}: {left.sentence()}"
 
 
 def _refuse(sentence: str) -> NoReturn:

@@ -79,7 +79,7 @@ def output_options(
         "-o",
         "--output",
         "output_path",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
         help="Write the answer to this file, all of it or nothing; - is standard output.",
     )
     @functools.wraps(command)
@@ -97,7 +97,7 @@ def input_options(command: Callable[..., int], *, required: bool = True) -> Call
         required: whether it can do nothing without a file.
     """
 
-    @click.argument("files", metavar="FILE...", nargs=-1, required=required)
+    @click.argument("files", metavar="FILE..." if required else "[FILE...]", nargs=-1, required=required)
     @click.option(
         "--stage",
         type=click.Choice(STAGES),

@@ -7,7 +7,7 @@ import shutil
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from commlens.errors import InputError
 from commlens.views import paint, plain_text
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from commlens.views import View
 
 FORMATS: Final = ("table", "json", "csv", "markdown")
+
+STANDARD_OUTPUT_NAME: Final = "-"
 
 _PIPED_WIDTH: Final = 120
 """Columns where nobody says how wide it may be: the output goes into a file or a pipe."""
@@ -44,10 +46,10 @@ class Output:
         Raises:
             InputError: the file cannot be written; an older one is left as it was.
         """
-        if self.path is None and self.form == "table" and sys.stdout.isatty():
-            with _reader_may_go():
-                paint(view.table(shutil.get_terminal_size().columns), sys.stdout)
-                sys.stdout.flush()
+        if self.path is None and self.form == "table" and standard_output().isatty():
+            with _reader_may_go() as stream:
+                paint(view.table(shutil.get_terminal_size().columns), stream)
+                stream.flush()
         else:
             self.emit(self._pieces(view))
 
@@ -60,10 +62,10 @@ class Output:
         if self.path is not None:
             write(self.path, "".join(pieces).encode("utf-8", "backslashreplace"), "the answer")
             return
-        with _reader_may_go():
+        with _reader_may_go() as stream:
             for piece in pieces:
-                sys.stdout.write(encodable(piece, sys.stdout.encoding))
-            sys.stdout.flush()
+                stream.write(encodable(piece, stream.encoding))
+            stream.flush()
 
     def _pieces(self, view: View) -> Iterator[str]:
         match self.form:
@@ -108,30 +110,58 @@ def write(path: Path, content: bytes, what: str) -> None:
 
     try:
         write_atomically(path, content)
+    except BrokenPipeError:
+        return  # who reads only the beginning gets that
     except OSError as error:
         reason = f"{what} cannot be written there: {(error.strerror or str(error)).lower()}"
         raise InputError(reason, path=str(path)) from error
 
 
 def print_bytes(content: bytes) -> None:
-    """Write a content to standard output as it is."""
-    with _reader_may_go():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+    """Write a content to standard output as it is.
+
+    Raises:
+        InputError: standard output is closed or cannot be written.
+    """
+    with _reader_may_go() as stream:
+        stream.flush()
+        stream.buffer.write(content)
+        stream.buffer.flush()
+
+
+def standard_output() -> TextIO:
+    """Return the stream.
+
+    Raises:
+        InputError: the process has none.
+    """
+    stream: TextIO | None = sys.stdout  # None where the process was started without one
+    if stream is None or stream.closed:
+        reason = "standard output is closed: expected it open, or -o with the name of a file"
+        raise InputError(reason, path=STANDARD_OUTPUT_NAME)
+    return stream
 
 
 @contextmanager
-def _reader_may_go() -> Generator[None]:
-    """Take it as no fault when the reader of the pipe goes."""
+def _reader_may_go() -> Generator[TextIO]:
+    """Give standard output to write to; it is no fault when the reader of the pipe goes.
+
+    Raises:
+        InputError: it is closed or cannot be written.
+    """
+    stream = standard_output()
     try:
-        yield
+        yield stream
     except BrokenPipeError:
-        _forget_standard_output()
+        _forget(stream)
+    except OSError as error:
+        _forget(stream)
+        reason = f"standard output cannot be written: {(error.strerror or str(error)).lower()}"
+        raise InputError(reason, path=STANDARD_OUTPUT_NAME) from error
 
 
-def _forget_standard_output() -> None:
-    """Let the interpreter flush into nothing when it ends: the reader of the pipe has gone."""
+def _forget(stream: TextIO) -> None:
+    """Let the interpreter flush into nothing when it ends: nobody takes what is left."""
     nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
+    os.dup2(nothing, stream.fileno())
     os.close(nothing)

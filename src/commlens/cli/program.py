@@ -23,6 +23,7 @@ COMMANDS: Final = MappingProxyType(
         "check": "commlens.cli.check_command",
         "diff": "commlens.cli.diff_command",
         "explain": "commlens.cli.explain_command",
+        "explain-log": "commlens.cli.explain_log_command",
         "groups": "commlens.cli.groups_command",
         "hosts": "commlens.cli.hosts_command",
         "neff": "commlens.cli.neff_command",

@@ -10,6 +10,7 @@ from commlens.neuron.checks import RULES
 from commlens.neuron.compile_cache import CompileCache, read_compile_cache
 from commlens.neuron.core_peers import CoreMap, core_map
 from commlens.neuron.frontend_attributes import COLLECTIVE_TYPES, has_frontend_attribute
+from commlens.neuron.log_messages import LOG_MESSAGES
 from commlens.neuron.neff import Neff, NeffHeader, read_neff
 from commlens.neuron.opcodes import OPCODES_2_24
 from commlens.neuron.pair_components import pair_components, pair_group_of
@@ -41,6 +42,7 @@ from commlens.neuron.world_size import READINGS, WorldSizeError
 
 __all__ = [
     "COLLECTIVE_TYPES",
+    "LOG_MESSAGES",
     "NEURON_PIPELINE",
     "OPCODES_2_24",
     "PASSES",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.hlo import UnreadableError, communication_in_list_order
+from commlens.hlo import Site, UnreadableError, communication_in_list_order
 from commlens.neuron.predicates import CHANNEL_CLASS
 from commlens.neuron.reading import require_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from commlens.hlo import Instruction, Module, Site
+    from commlens.hlo import Instruction, Module
 
 TRANSFER_DONES: Final = frozenset({"send-done", "recv-done"})
 """The done forms that have a channel id of their own: that of the send or recv they end."""
@@ -31,6 +31,11 @@ class Carrier(NamedTuple):
     channel_id: int | None
     item: Site | Instruction
     computation: str
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction."""
+        return self.item.instruction if isinstance(self.item, Site) else self.item
 
 
 def next_channel_id(module: Module, opcodes: Collection[str] = CHANNEL_CLASS) -> int:
@@ -67,7 +72,7 @@ def id_above(found: Iterable[Carrier]) -> int:
     return max(largest, 0) + 1
 
 
-def carriers(module: Module, refuse: Callable[[Instruction, str], None]) -> list[Carrier]:
+def carriers(module: Module, refuse: Callable[[Instruction, UnreadableError], None]) -> list[Carrier]:
     """List what may have a channel id, computations in file order, instructions in list order.
 
     The done forms of send and recv are left out: see :func:`transfer_dones`.
@@ -87,20 +92,22 @@ def carriers(module: Module, refuse: Callable[[Instruction, str], None]) -> list
     return found
 
 
-def transfer_dones(module: Module, refuse: Callable[[Instruction, str], None]) -> Iterator[Carrier]:
+def transfer_dones(module: Module, refuse: Callable[[Instruction, UnreadableError], None]) -> Iterator[Carrier]:
     """Yield the done forms of send and recv, in file order; see :func:`carriers`."""
     for instruction in module.instructions_of(TRANSFER_DONES):
         yield from _read(instruction, instruction.opcode, refuse)
 
 
-def _read(instruction: Instruction, opcode: str, refuse: Callable[[Instruction, str], None]) -> Iterator[Carrier]:
+def _read(
+    instruction: Instruction, opcode: str, refuse: Callable[[Instruction, UnreadableError], None]
+) -> Iterator[Carrier]:
     try:
         require_whole(instruction)
         yield Carrier(opcode or instruction.opcode, instruction.channel_id, instruction, instruction.computation.name)
     except UnreadableError as error:
-        refuse(instruction, str(error))
+        refuse(instruction, error)
 
 
-def _raise(instruction: Instruction, why: str) -> None:
-    msg = f"{instruction.excerpt}: {why}"
-    raise UnreadableError(msg)
+def _raise(instruction: Instruction, error: UnreadableError) -> None:
+    msg = f"{instruction.excerpt}: {error}"
+    raise UnreadableError(msg) from error

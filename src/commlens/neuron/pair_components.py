@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commlens.errors import CommlensError
+from commlens.neuron.rank_numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,6 +19,9 @@ def pair_components(pairs: Iterable[Sequence[int]]) -> list[list[int]]:
 
     Returns:
         The connected components, each ascending, in the order of their smallest ranks.
+
+    Raises:
+        CommlensError: something in a pair is no rank.
 
     Source: the runtime joins sources and targets with a union-find over undirected edges, as documented.
 
@@ -34,8 +38,8 @@ def pair_components(pairs: Iterable[Sequence[int]]) -> list[list[int]]:
             rank = parent[rank]
         return rank
 
-    for source, target in pairs:
-        low, high = sorted((root(source), root(target)))
+    for pair in pairs:
+        low, high = sorted(root(whole_number("a rank of a pair", rank)) for rank in pair)
         parent[high] = low
     components: dict[int, list[int]] = {}
     for rank in sorted(parent):

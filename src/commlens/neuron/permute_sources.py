@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from commlens.neuron.rank_numbers import whole_number
 from commlens.topology import SourceTargetPairs
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def source_table(pairs: SourceTargetPairs | Iterable[Sequence[int]], total: int)
         its own data, where HLO would give it zeros.
 
     Raises:
-        CommlensError: an id is out of range, or a source or target is in several pairs.
+        CommlensError: ``total`` is no count, an id is out of range, or a source or target is in several pairs.
 
     Source: pass 86, ``collective-permute-to-all-gather``.
 
@@ -32,9 +33,10 @@ def source_table(pairs: SourceTargetPairs | Iterable[Sequence[int]], total: int)
         >>> source_table([(0, 1), (1, 2), (2, 3), (3, 0)], 4), source_table([(0, 1)], 4)
         ([3, 0, 1, 2], [0, 0, 2, 3])
     """
+    ranks = whole_number("total", total)
     listed = SourceTargetPairs(pairs)
-    listed.validate(total)
-    table = np.arange(total, dtype=np.int64)
+    listed.validate(ranks)
+    table = np.arange(ranks, dtype=np.int64)
     sources, targets = listed.to_array().T
     table[targets] = sources
     return table.tolist()

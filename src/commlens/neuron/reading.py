@@ -23,9 +23,9 @@ def require_whole(instruction: Instruction) -> None:
     Raises:
         UnreadableError: an attribute cannot be read.
     """
-    instruction.flag(_ATTRIBUTE_OF_NONE)  # that an attribute is absent can only be said by who has seen them all
     for name in ("channel_id", "replica_groups", "dimensions", "source_target_pairs"):
         getattr(instruction, name)
+    instruction.flag(_ATTRIBUTE_OF_NONE)  # absent: that can only say who has seen all, each to its end
 
 
 def attributes_of(item: Site | Instruction) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ from commlens.views.explain_documents import CollectiveGroupsView, ExplanationVi
 from commlens.views.github import github_commands
 from commlens.views.hosts_documents import HostsView
 from commlens.views.lines import Line, plain_text
+from commlens.views.log_documents import LogView
 from commlens.views.neff_documents import CCInfoView, CompileCacheView
 from commlens.views.opt_documents import OptView, RunModule, RunPass
 from commlens.views.pass_documents import PassListView
@@ -29,6 +30,7 @@ __all__ = [
     "ExplanationView",
     "HostsView",
     "Line",
+    "LogView",
     "ModuleOnRanks",
     "OptView",
     "PassListView",

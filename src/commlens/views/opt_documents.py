@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
@@ -14,9 +13,9 @@ from commlens.views.markdown import markdown_table, markdown_text
 from commlens.views.words import counted, cut, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from commlens.hlo import Json, PassResult
+    from commlens.hlo import Json, LeftAlone, PassResult
 
 CSV_COLUMNS: Final = ("hlo_module", "name", "pass", "changed", "modified", "found", "stats", "warnings")
 
@@ -40,7 +39,9 @@ class RunPass:
         modified: whether the module really differs.
         found: what a pass that only looks for something found, else None.
         stats: what happened in detail.
+        facts: the same in a few words each.
         warnings: sentences about what the documented behaviour may break.
+        left_alone: what it could not understand and left as it was.
     """
 
     spec: str
@@ -49,20 +50,23 @@ class RunPass:
     modified: bool
     found: bool | None
     stats: Mapping[str, Json]
+    facts: tuple[str, ...]
     warnings: tuple[str, ...]
-
-    @property
-    def left_alone(self) -> Sequence[Mapping[str, Json]]:
-        """What it could not understand and left as it was."""
-        listed = self.stats.get("left_alone", ())
-        items = listed if isinstance(listed, Sequence) else ()
-        return [item for item in items if isinstance(item, Mapping)]
+    left_alone: tuple[LeftAlone, ...]
 
     @classmethod
     def of(cls, spec: str, result: PassResult) -> Self:
         """Take what there is to show from a run."""
         return cls(
-            spec, result.name, result.changed, result.modified, result.found, result.stats, tuple(result.warnings)
+            spec=spec,
+            name=result.name,
+            changed=result.changed,
+            modified=result.modified,
+            found=result.found,
+            stats=result.stats,
+            facts=result.facts,
+            warnings=result.warnings,
+            left_alone=result.left_alone,
         )
 
 
@@ -174,29 +178,9 @@ def _cells(run: RunPass) -> list[Span]:
 
 def _facts(run: RunPass) -> list[str]:
     found = [] if run.found is None else ["found" if run.found else "not found"]
-    return found + [fact for key, value in run.stats.items() for fact in _told(key.replace("_", " "), value)]
+    return [*found, *run.facts, *([f"left alone {len(run.left_alone)}"] if run.left_alone else [])]
 
 
 def _joined(facts: Sequence[str]) -> list[str]:
     """Put a comma behind every fact but the last."""
     return [*(f"{fact}," for fact in facts[:-1]), *facts[-1:]]
-
-
-def _told(name: str, value: Json) -> Iterator[str]:
-    """Yield a figure in words: lists by their length, what is nothing not at all."""
-    if isinstance(value, bool):
-        if value:
-            yield name
-    elif isinstance(value, int | float | str):
-        if value:
-            yield f"{name} {value}"
-    elif isinstance(value, Mapping) and "why" in value:
-        yield f"{name}: {value['why']}"
-    elif isinstance(value, Mapping) and "instruction" in value:
-        yield f"{name} {value['instruction']}"
-    elif isinstance(value, Mapping):
-        parts = [f"{key} {part}" for key, part in value.items() if isinstance(part, int | str) and part]
-        if parts:
-            yield f"{name} ({', '.join(parts)})"
-    elif isinstance(value, Sequence) and len(value):
-        yield f"{name} {len(value)}"

@@ -2,22 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
-from commlens.errors import InputError
-from commlens.hlo.edits import Combine, EditError
-from commlens.hlo.model import UnreadableError
-from commlens.hlo.passes.spec import spec_of
+from commlens.hlo.passes.spec import check_options, spec_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from commlens.hlo.edits import Edit
-    from commlens.hlo.model import Instruction, Module
+    from commlens.hlo.model import Module
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A value that JSON can say."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """Something that a pass could not understand and left as it was.
+
+    Attributes:
+        instruction: its name; None where it is no instruction, or one without a readable name.
+        where: the computation or module that it stands in.
+        why: what was expected and what was found.
+        line: its line, counted from 1; None in a proto.
+        column: the column of the fault, counted from 1; None where nobody knows it.
+        text: the beginning of what stands there; empty where nothing does.
+    """
+
+    instruction: str | None
+    where: str
+    why: str
+    line: int | None = None
+    column: int | None = None
+    text: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What to call it in a sentence."""
+        return self.instruction or self.text or self.where
+
+    def reason(self) -> str:
+        """Return why a module is refused because of it; path and line are told beside that."""
+        place = "" if self.line is not None else f"{self.where}: "
+        what = "" if self.instruction is None else f"{self.instruction}: "
+        return f"{place}{what}{self.why}"
+
+    def sentence(self) -> str:
+        """Return what a warning says of it; path and line are told beside that.
+
+        Example:
+            >>> LeftAlone("g", "computation e", "expected '}', found ','", 12).sentence()
+            "g is left alone: expected '}', found ','"
+            >>> LeftAlone(None, "module m", "expected '}', found the end", 12, text="ENTRY e {").sentence()
+            "'ENTRY e {' cannot be understood: expected '}', found the end"
+        """
+        place = "" if self.line is not None else f"{self.where}: "
+        if self.instruction is not None:
+            return f"{place}{self.instruction} is left alone: {self.why}"
+        return f"{place}{self.text!r} cannot be understood: {self.why}" if self.text else f"{place}{self.why}"
+
+    def as_json(self) -> dict[str, Json]:
+        """Return it for the statistics."""
+        return {
+            "instruction": self.instruction,
+            "line": self.line,
+            "column": self.column,
+            "where": self.where,
+            "text": self.text,
+            "why": self.why,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +87,8 @@ class PassResult:
         found: what a pass that only looks for something found; None for all others.
         warnings: full sentences about what the documented behaviour may break.
         edits: every change made.
+        facts: what happened in a few words each, for people: ``"stamped 8"``.
+        left_alone: what could not be understood and was left as it was.
     """
 
     name: str
@@ -43,6 +99,8 @@ class PassResult:
     found: bool | None = None
     warnings: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
+    facts: tuple[str, ...] = ()
+    left_alone: tuple[LeftAlone, ...] = ()
 
 
 class Pass(Protocol):
@@ -56,6 +114,14 @@ class Pass(Protocol):
 
     name: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        """Refuse values that the string form refuses as well.
+
+        Raises:
+            CommlensError: an option has a value that it cannot have.
+        """
+        check_options(self)
+
     def run(self, module: Module, *, keep_going: bool = False) -> PassResult:
         """Run the pass.
 
@@ -64,120 +130,13 @@ class Pass(Protocol):
             keep_going: whether to leave alone, and name, what cannot be understood, instead of refusing the module.
 
         Raises:
-            InputError: the module has parts that the pass would have to understand and cannot; the place is named.
+            InputError: the module has parts that the pass would have to understand and cannot, or an edit cannot be
+                made; the place is named. With ``keep_going`` only what concerns the whole module still is an error.
+            EditError: edits contradict each other.
+            UnreadableError: what decides about the whole module cannot be read.
         """
         ...
 
     def __str__(self) -> str:
         """Return the pass as text, which reads back as an equal pass."""
         return spec_of(self)
-
-
-@dataclass(slots=True)
-class Refusals:
-    """What a pass cannot understand: the end of it, or a list of what was left alone.
-
-    Attributes:
-        module: the module that the pass works on.
-        keep_going: whether to go on.
-        left: what was left alone, for the result's ``stats``.
-    """
-
-    module: Module
-    keep_going: bool
-    left: list[dict[str, Json]] = field(default_factory=list["dict[str, Json]"])
-
-    def check_structure(self) -> None:
-        """Refuse a module that was cut or whose parts cannot be told apart."""
-        for fault in self.module.structure_faults:
-            line = fault.where.partition(":")[0]
-            self._refuse(fault.name, int(line) if line.isdecimal() else None, fault.where, fault.why)
-
-    def refuse(self, instruction: Instruction, why: str) -> None:
-        """Refuse what cannot be done with an instruction.
-
-        Raises:
-            InputError: unless faults are to be left alone.
-        """
-        try:
-            name = instruction.name
-        except UnreadableError:  # not even that can be made out
-            name = None
-        self._refuse(name, instruction.line, f"computation {instruction.computation.name}", why)
-
-    def refuse_module(self, why: str) -> None:
-        """Refuse what concerns no single instruction.
-
-        Raises:
-            InputError: unless faults are to be left alone.
-        """
-        self._refuse(None, None, f"module {self.module.name}", why)
-
-    def _refuse(self, name: str | None, line: int | None, where: str, why: str) -> None:
-        if not self.keep_going:
-            place = "" if line is not None else f"{where}: "
-            what = "" if name is None else f"{name}: "
-            reason = f"{place}{what}{why}"
-            raise InputError(reason, path=self.module.path, line=line)
-        self.left.append({"instruction": name, "line": line, "where": where, "why": why})
-
-
-def finished(
-    name: str,
-    refusals: Refusals,
-    edits: Iterable[Edit] = (),
-    *,
-    changed: bool,
-    stats: Mapping[str, Json],
-    found: bool | None = None,
-    warnings: Iterable[str] = (),
-    separable: bool = True,
-) -> PassResult:
-    """Make a pass's edits and put its result together.
-
-    Args:
-        name: the pass's name.
-        refusals: what was left alone; listed in the result's ``stats`` under ``left_alone``.
-        edits: what to change.
-        changed: what the documented pass reports.
-        stats: what happened in detail.
-        found: for a pass that only looks for something.
-        warnings: sentences about what the documented behaviour may break.
-        separable: whether an edit that cannot be made may be left out and the others made.
-
-    Raises:
-        InputError: an edit cannot be made, unless such instructions are to be left alone.
-        EditError: likewise, where the edits are not separable.
-    """
-    made = tuple(edits)
-    if separable:
-        made, module = _made(refusals, made)
-    else:
-        module = refusals.module.edited(made) if made else refusals.module
-    return PassResult(
-        name=name,
-        changed=changed,
-        modified=module is not refusals.module,
-        stats={**stats, "left_alone": refusals.left},
-        module=module,
-        found=found,
-        warnings=tuple(warnings),
-        edits=made,
-    )
-
-
-def _made(refusals: Refusals, edits: tuple[Edit, ...]) -> tuple[tuple[Edit, ...], Module]:
-    """Make the edits that can be made; return them and the new module."""
-    try:
-        return edits, refusals.module.edited(edits) if edits else refusals.module
-    except EditError as error:
-        if len(edits) == 1:
-            refusals.refuse(_subject(edits[0]), str(error))
-            return (), refusals.module
-    half = len(edits) // 2
-    possible = _made(refusals, edits[:half])[0] + _made(refusals, edits[half:])[0]
-    return possible, refusals.module.edited(possible) if possible else refusals.module
-
-
-def _subject(edit: Edit) -> Instruction:
-    return edit.members[0] if isinstance(edit, Combine) else edit.instruction

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlens.errors import CommlensError, InputError
+from commlens.hlo.passes.refusals import place_of
 from commlens.hlo.passes.spec import specs_of
-from commlens.hlo.passes.verification import new_faults
+from commlens.hlo.passes.verification import examine, new_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from commlens.hlo.model import Module
     from commlens.hlo.passes.base import Pass, PassResult
+    from commlens.hlo.passes.verification import Examination
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,11 @@ class Pipeline:
 
     def steps(self, module: Module, *, keep_going: bool = False) -> Iterator[PassResult]:
         """Yield the results of :meth:`run`, each before the next pass starts."""
+        known: Examination | None = None
         for each in self.passes:
             result = _run(each, module, keep_going=keep_going)
             if self.verify and result.modified:
-                _verify(each, module, result.module)
+                known = _verified(each, module, known, result.module)
             if self.after_each is not None:
                 self.after_each(result)
             yield result
@@ -72,20 +76,46 @@ def _run(one: Pass, module: Module, *, keep_going: bool) -> PassResult:
         raise InputError(reason, path=error.path, line=error.line, column=error.column) from error
     except CommlensError as error:
         reason = f"{one.name}: {error}"
-        raise InputError(reason, path=module.path) from error
+        line, column = place_of(error)
+        raise InputError(reason, path=module.path, line=line, column=column) from error
     except Exception as error:
         error.add_note(f"in the pass {one.name} on {module.path}")
         raise
 
 
-def _verify(one: Pass, before: Module, after: Module) -> None:
-    """Refuse what a pass broke.
+def _verified(one: Pass, before: Module, known: Examination | None, after: Module) -> Examination:
+    """Return what is wrong with a module without having been so before; refuse what a pass broke.
+
+    Args:
+        one: the pass.
+        before: the module on which it ran.
+        known: what is wrong with that, where it is known already.
+        after: the module that it made.
 
     Raises:
-        InputError: it did; the first fault is told and the others are counted.
+        InputError: it broke something; the first fault is told, at its place in the module before, and the others are
+            counted. Or one of the two modules cannot be looked at.
     """
-    faults = new_faults(before, after)
+    if known is None:
+        with _named(f"{one.name}: the module on which it ran cannot be verified, and was so before", before):
+            known = examine(before)
+    with _named(f"{one.name} broke the module, which cannot be verified", before):
+        found = examine(after)
+        faults = new_faults(known, found, after)
     if faults:
+        first = faults[0]
         more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
-        reason = f"{one.name} broke the module: {faults[0]}{more}"
-        raise InputError(reason, path=before.path)
+        reason = f"{one.name} broke the module: {first.sentence}{more}"
+        line, column = first.place_in(before)
+        raise InputError(reason, path=before.path, line=line, column=column)
+    return found
+
+
+@contextmanager
+def _named(what: str, module: Module) -> Generator[None]:
+    """Say in the error of what comes up within what that means, and in which file."""
+    try:
+        yield
+    except CommlensError as error:
+        reason = f"{what}: {error}"
+        raise InputError(reason, path=module.path) from error

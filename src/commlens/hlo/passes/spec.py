@@ -24,7 +24,10 @@ OptionValue: TypeAlias = bool | int | str
 _BLANK: Final = re.compile(r"\s*")
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*")
 _VALUE: Final = re.compile(r"[^\s{},=]+")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,1000}")
+_DIGITS: Final = 1000
+"""Most digits of a number: Python reads thousands of them, and nobody means them."""
+_INTEGER: Final = re.compile(rf"[+-]?[0-9]{{1,{_DIGITS}}}")
+_TOO_LONG: Final = 10**_DIGITS
 _BOOLS: Final = {"true": True, "false": False}
 _SHOWN: Final = 40
 _MOST_COMPARED: Final = 100
@@ -57,20 +60,39 @@ class Option:
             >>> Option("threshold_count", "int", 256).read("-1")
             -1
         """
+        if self.kind == "int" and _INTEGER.fullmatch(text):
+            return int(text)
+        if self.kind == "bool" and text in _BOOLS:
+            return _BOOLS[text]
+        if self.kind == "word" and text in self.words:
+            return text
+        raise self._refused(repr(text[:_SHOWN]))
+
+    def check(self, value: object) -> None:
+        """Refuse a value that no text gives this option.
+
+        Raises:
+            CommlensError: it is of another type, no word of the option, or a number too long to be read.
+
+        Example:
+            >>> Option("safe", "bool", False).check("false")
+            Traceback (most recent call last):
+            commlens.errors.CommlensError: expected safe to be True or False, found 'false'
+        """
         if self.kind == "int":
-            if _INTEGER.fullmatch(text):
-                return int(text)
-            expected = f"an integer such as {self.default}"
+            fits = type(value) is int and abs(value) < _TOO_LONG
         elif self.kind == "bool":
-            if text in _BOOLS:
-                return _BOOLS[text]
-            expected = "true or false"
+            fits = type(value) is bool
         else:
-            if text in self.words:
-                return text
-            expected = " or ".join(self.words)
-        msg = f"expected {self.name} to be {expected}, found {text[:_SHOWN]!r}"
-        raise CommlensError(msg)
+            fits = type(value) is str and value in self.words
+        if not fits:
+            raise self._refused(_shown(value), "True or False")
+
+    def _refused(self, found: str, bools: str = "true or false") -> CommlensError:
+        """Return the error about a value; the bools are spelled as where it was given."""
+        integers = f"an integer such as {self.default}"
+        expected = {"int": integers, "bool": bools, "word": " or ".join(self.words)}[self.kind]
+        return CommlensError(f"expected {self.name} to be {expected}, found {found}")
 
 
 def options_of(pass_class: type[Pass]) -> tuple[Option, ...]:
@@ -83,10 +105,19 @@ def options_of(pass_class: type[Pass]) -> tuple[Option, ...]:
         msg = f"expected a dataclass, found {pass_class.__name__}"
         raise TypeError(msg)
     hints: dict[str, object] = get_type_hints(pass_class)
-    return tuple(_option(field.name, hints[field.name], field.default) for field in fields(pass_class))
+    found: list[Option] = []
+    for field in fields(pass_class):
+        option = _option(field.name, hints[field.name], field.default)
+        if option is None:
+            hint = hints[field.name]
+            msg = f"expected {field.name} to be an int, a bool or a Literal of words, with a default, found {hint}"
+            raise TypeError(msg)
+        found.append(option)
+    return tuple(found)
 
 
-def _option(name: str, hint: object, default: object) -> Option:
+def _option(name: str, hint: object, default: object) -> Option | None:
+    """Return the option that a field is; None for a field that no text can set."""
     if default is not MISSING:
         if hint is bool and isinstance(default, bool):
             return Option(name, "bool", default)
@@ -95,8 +126,30 @@ def _option(name: str, hint: object, default: object) -> Option:
         words = get_args(hint) if get_origin(hint) is Literal else ()
         if isinstance(default, str) and default in words:
             return Option(name, "word", default, words)
-    msg = f"expected {name} to be an int, a bool or a Literal of words, with a default, found {hint}"
-    raise TypeError(msg)
+    return None
+
+
+def _shown(value: object) -> str:
+    """Return a value for a message; a number may be too long to be printed at all."""
+    if isinstance(value, int) and abs(value) >= _TOO_LONG:
+        return f"one of more than {_DIGITS} digits"
+    return repr(value)[:_SHOWN]
+
+
+def check_options(one: Pass) -> None:
+    """Refuse a pass that no text could have made. Fields that are no options of a text are let through.
+
+    Raises:
+        CommlensError: an option has a value that it cannot have.
+    """
+    try:
+        hints: dict[str, object] = get_type_hints(type(one))
+    except NameError:  # a type that is only known to type checkers: that of no option
+        return
+    for field in fields(one) if is_dataclass(one) else ():
+        option = _option(field.name, hints[field.name], field.default)
+        if option is not None:
+            option.check(getattr(one, field.name))
 
 
 def spec_of(one: Pass) -> str:

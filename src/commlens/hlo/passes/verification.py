@@ -6,100 +6,162 @@ same eyes, and only what is new counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from commlens.errors import CommlensError
 from commlens.hlo.discovery import discover
 from commlens.hlo.loading import load_all
 from commlens.hlo.model import UnreadableError
+from commlens.hlo.passes.refusals import place_of_name
 from commlens.topology import get_collective_op_group_mode, verify_groups, verify_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from commlens.hlo.discovery import Discovery
+    from commlens.hlo.graphs import Graph
     from commlens.hlo.model import Computation, Instruction, Module
     from commlens.hlo.signature import Signature
 
-_Fault: TypeAlias = tuple[tuple[object, ...], str]
-"""What makes a fault the same as one before, and the sentence that tells it."""
+_Key: TypeAlias = tuple[object, ...]
+"""What makes a fault the same as one before."""
 
 _Place: TypeAlias = tuple[str, str]
 """Names of a computation and of an instruction in it."""
 
 
-def new_faults(before: Module, after: Module) -> list[str]:
-    """Return what is wrong with a module that was not wrong before.
+class Fault(NamedTuple):
+    """Something wrong with a module.
+
+    Attributes:
+        sentence: what.
+        computation: the computation it concerns; None for the whole module, or where nobody says.
+        instruction: the instruction; None where it is not one that can be named.
+    """
+
+    sentence: str
+    computation: str | None = None
+    instruction: str | None = None
+
+    def place_in(self, module: Module) -> tuple[int | None, int | None]:
+        """Return line and column of what it concerns; neither where the module has no lines or no such instruction."""
+        if self.instruction is None:
+            return None, None
+        homes = module.computations if self.computation is None else (module.computation(self.computation),)
+        try:
+            found = (home.instruction(self.instruction) for home in homes if home is not None)
+            return next((place_of_name(each) for each in found if each is not None), (None, None))
+        except UnreadableError:
+            return None, None
+
+
+class Examination(NamedTuple):
+    """What is wrong with a module.
+
+    Attributes:
+        faults: the faults, by what makes them the same as others.
+        groups: what upstream's rule says of the groups or pairs of every collective.
+    """
+
+    faults: Mapping[_Key, Fault]
+    groups: Mapping[_Place, Sequence[str]]
+
+
+def examine(module: Module) -> Examination:
+    """Find out what is wrong with a module.
 
     Looked at are: names, which must differ within a computation; ids, which must in a proto; operands and control
-    predecessors, which must be defined, in a text before they are used; collectives, which must be read; their groups
-    and pairs, by upstream's rule; and the source, which must read back as the same module.
+    predecessors, which must be defined and stand before what needs them; collectives, which must be read; and their
+    groups and pairs, by upstream's rule.
+    """
+    discovery = discover(module)
+    return Examination(dict(_faults(module, discovery)), _group_faults(module, discovery))
+
+
+def new_faults(before: Examination, after: Examination, module: Module) -> list[Fault]:
+    """Return what is wrong with a module that was not wrong before.
 
     Args:
-        before: the module as it was.
-        after: the module as it is.
+        before: what was wrong with the module as it was.
+        after: what is wrong with it now.
+        module: the module as it is now; its source must read back as the same module.
 
     Returns:
-        Full sentences; none where all is well.
+        The faults, none where all is well.
     """
-    was, now = discover(before), discover(after)
-    known = {fault for fault, _ in _faults(before, was)}
-    found = dict(fault for fault in _faults(after, now) if fault[0] not in known)
     return [
-        *found.values(),
-        *_new_group_faults(_group_faults(before, was), _group_faults(after, now)),
-        *_unlike_its_source(after),
+        *(fault for key, fault in after.faults.items() if key not in before.faults),
+        *_new_group_faults(before.groups, after.groups),
+        *map(Fault, _unlike_its_source(module)),
     ]
 
 
-def _faults(module: Module, discovery: Discovery) -> Iterator[_Fault]:
+def _faults(module: Module, discovery: Discovery) -> Iterator[tuple[_Key, Fault]]:
     for computation in module.computations:
         yield from _repeated(computation)
         yield from _undefined(computation)
     for item in discovery.unread:
         what = item.name or item.text
-        yield ("unread", what, item.opcode, item.why), f"{what} cannot be read: {item.why}"
+        yield ("unread", what, item.opcode, item.why), Fault(f"{what} cannot be read: {item.why}", None, item.name)
 
 
-def _repeated(computation: Computation) -> Iterator[_Fault]:
+def _repeated(computation: Computation) -> Iterator[tuple[_Key, Fault]]:
     names: set[str] = set()
     ids: set[int] = set()
+    home = computation.name
     for instruction in computation.instructions:
-        name, number = instruction.name, instruction.list_key
-        where = f"computation {computation.name}"
+        try:
+            name, number = instruction.name, instruction.list_key
+        except UnreadableError as error:
+            excerpt = instruction.excerpt
+            yield ("unreadable", home, excerpt, str(error)), Fault(f"{excerpt} cannot be read: {error}", home)
+            continue
         if name in names:
-            yield ("name", computation.name, name), f"{where} has two instructions named {name}"
+            sentence = f"computation {home} has two instructions named {name}"
+            yield ("name", home, name), Fault(sentence, home, name)
         if number in ids:
-            yield ("id", computation.name, number), f"{where} has two instructions with the id {number}"
+            sentence = f"computation {home} has two instructions with the id {number}"
+            yield ("id", home, number), Fault(sentence, home, name)
         names.add(name)
         ids.add(number)
 
 
-def _undefined(computation: Computation) -> Iterator[_Fault]:
-    """Find operands and control predecessors that are not there, or, in a text, not yet there."""
+def _undefined(computation: Computation) -> Iterator[tuple[_Key, Fault]]:
+    """Find operands and control predecessors that are not there, or not yet there."""
+    home = computation.name
     try:
         graph = computation.graph()
     except UnreadableError as error:
-        yield ("graph", computation.name, str(error)), f"computation {computation.name} cannot be read: {error}"
+        yield ("graph", home, str(error)), Fault(f"computation {home} cannot be read: {error}", home)
         return
     instructions = computation.instructions
-    in_order = computation.module.format == "text"
-    for position, instruction in enumerate(instructions):
-        name = instruction.name
-        if position in graph.broken:
-            yield ("undefined", computation.name, name), f"{name} has an operand that is not defined"
-        late = (each for each in graph.predecessors(position) if in_order and each >= position)
-        for each in late:
-            operand = instructions[each].name
-            yield ("late", computation.name, name, operand), f"{name} stands before {operand}, which it needs"
+    for position in sorted(graph.broken):
+        name = instructions[position].name
+        yield ("undefined", home, name), Fault(f"{name} has an operand that is not defined", home, name)
+    for user, needed in _late(computation, graph):
+        sentence = f"{user} stands before {needed}, which it needs"
+        yield ("late", home, user, needed), Fault(sentence, home, user)
 
 
-def _new_group_faults(was: Mapping[_Place, Sequence[str]], now: Mapping[_Place, Sequence[str]]) -> Iterator[str]:
+def _late(computation: Computation, graph: Graph) -> Iterator[tuple[str, str]]:
+    """Yield names of instructions, each with that of something it needs and that the file has behind it."""
+    if computation.module.format == "proto":  # whose instructions are sorted by id, wherever the file has them
+        from commlens.hlo.proto import late_operands
+
+        yield from late_operands(computation)
+        return
+    instructions = computation.instructions
+    for position in range(len(graph.operands)):
+        late = (each for each in graph.predecessors(position) if each >= position)
+        yield from ((instructions[position].name, instructions[each].name) for each in late)
+
+
+def _new_group_faults(was: Mapping[_Place, Sequence[str]], now: Mapping[_Place, Sequence[str]]) -> Iterator[Fault]:
     """Compare what upstream's rule says of each collective; a new one may have taken over what was wrong with any."""
     anywhere = [sentence for sentences in was.values() for sentence in sentences]
     for place, sentences in now.items():
         known = was.get(place, anywhere)
-        yield from (f"{place[1]}: {sentence}" for sentence in sentences if sentence not in known)
+        yield from (Fault(f"{place[1]}: {sentence}", *place) for sentence in sentences if sentence not in known)
 
 
 def _group_faults(module: Module, discovery: Discovery) -> dict[_Place, tuple[str, ...]]:

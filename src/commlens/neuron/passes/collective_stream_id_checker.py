@@ -6,15 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from commlens.hlo import Pass, Refusals, UnreadableError, communication_in_list_order, finished
+from commlens.hlo import Pass, Refusals, UnreadableError, communication_in_list_order, figures, finished, shares
 from commlens.neuron.frontend_attributes import STREAM_ID
-from commlens.neuron.places import place_of
+from commlens.neuron.passes.unread import check_read
+from commlens.neuron.places import name_of, place_of
 from commlens.neuron.predicates import COLLECTIVE_CLASS
 from commlens.neuron.reading import attributes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from commlens.hlo import Json, Listed, Module, PassResult
 
 
@@ -49,14 +48,14 @@ class CollectiveStreamIdChecker(Pass):
 
         Args:
             module: the module.
-            keep_going: whether to leave out what cannot be read, instead of refusing the module.
+            keep_going: whether to leave out what cannot be read in full, instead of refusing the module.
 
         Returns:
             ``found``, and in ``stats`` how many collectives were looked at, how many carry which value, the first that
             does, and what carries one outside the class.
 
         Raises:
-            InputError: an instruction that may be a collective cannot be read.
+            InputError: a collective that the pass looks at, or what may be one, cannot be read in full.
         """
         refusals = Refusals(module, keep_going)
         refusals.check_structure()
@@ -64,28 +63,39 @@ class CollectiveStreamIdChecker(Pass):
         outside: list[dict[str, Json]] = []
         for _, items in communication_in_list_order(module):
             for each in items:
-                value = _attributes(each, refusals).get(STREAM_ID)
-                if each.opcode in COLLECTIVE_CLASS:
-                    looked_at += 1
-                    if value is not None:
-                        values[value] += 1
-                        first = first or each
-                elif value is not None:
-                    outside.append({**place_of(each.item), "opcode": each.opcode, "value": value})
+                if each.opcode and each.opcode not in COLLECTIVE_CLASS:
+                    outside += _outside(each)
+                    continue
+                try:
+                    check_read(each.item)
+                    value = attributes_of(each.item).get(STREAM_ID)
+                except UnreadableError as error:
+                    refusals.refuse(each.instruction, error)
+                    continue
+                looked_at += 1
+                if value is not None:
+                    values[value] += 1
+                    first = first or each
+        carrying = values.total()
         stats: dict[str, Json] = {
             "looked_at": looked_at,
-            "with_stream_id": values.total(),
+            "with_stream_id": carrying,
             "values": dict(sorted(values.items())),
             "first": None if first is None else place_of(first.item),
             "outside": outside,
         }
-        return finished(self.name, refusals, changed=False, found=first is not None, stats=stats)
+        facts = (
+            *figures(looked_at=looked_at, with_stream_id=carrying),
+            *shares("values", dict(sorted(values.items()))),
+            *figures(first=None if first is None else name_of(first.item), outside=len(outside)),
+        )
+        return finished(self.name, refusals, changed=False, found=first is not None, stats=stats, facts=facts)
 
 
-def _attributes(each: Listed, refusals: Refusals) -> Mapping[str, str]:
-    """Return the frontend attributes; none where they cannot be read and that may be left alone."""
+def _outside(each: Listed) -> list[dict[str, Json]]:
+    """Tell of something that carries a stream id and is not looked at; what cannot be read stops nobody."""
     try:
-        return attributes_of(each.item)
-    except UnreadableError as error:
-        refusals.refuse(each.instruction, str(error))
-        return {}
+        value = attributes_of(each.item).get(STREAM_ID)
+    except UnreadableError:
+        return []
+    return [] if value is None else [{**place_of(each.item), "opcode": each.opcode, "value": value}]

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from commlens.hlo import Pass, Refusals, SetFrontendAttribute, finished
+from commlens.hlo import Pass, Refusals, SetFrontendAttribute, figures, finished, shares
 from commlens.neuron.frontend_attributes import FSDP_TYPES, STREAM_ID, TP_TYPES
 from commlens.neuron.passes.exemplars import find_exemplar
 from commlens.neuron.passes.stream_survey import survey
-from commlens.neuron.places import listed, place_of
+from commlens.neuron.places import listed, name_of, place_of
 from commlens.topology import CollectiveDeviceList, replica_groups_equal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from commlens.hlo import Json, Module, PassResult
     from commlens.neuron.passes.exemplars import Exemplar
@@ -43,6 +43,8 @@ class NeuronCollectiveStreamIdInjector(Pass):
 
     - Only the class ``HloCollectiveInstruction`` is stamped: no collective-permute, send, recv or custom call. Of an
       asynchronous start it is the wrapped operation; one that is written in short counts where its line stands.
+    - Where a text states frontend attributes of an async-start, XLA puts them in the place of those of what it wraps.
+      They are the ones that count then, and both are stamped.
     - Collectives whose result holds integers only make no exemplar and are stamped all the same.
     - A collective's own ``collective_type`` says nothing about its stream.
     - The order of groups and of members counts, the spelling does not. A third geometry gets "0".
@@ -66,14 +68,15 @@ class NeuronCollectiveStreamIdInjector(Pass):
 
         Args:
             module: the module, which stays as it is.
-            keep_going: whether to leave out what cannot be read, instead of refusing the module.
+            keep_going: whether to leave alone what cannot be read in full, instead of refusing the module.
 
         Returns:
             The new module. ``stats``: both exemplars, how many were stamped and how many of them had the value already,
             how many by stream and by groups, values that were overwritten, and what was not stamped and why.
 
         Raises:
-            InputError: an instruction that may be a collective cannot be read, or the order of two exemplars.
+            InputError: a collective that the pass stamps, or what may be one, cannot be read in full or edited; or the
+                order of two exemplars cannot be made out, which nothing can be left alone for.
         """
         refusals = Refusals(module, keep_going)
         refusals.check_structure()
@@ -85,13 +88,17 @@ class NeuronCollectiveStreamIdInjector(Pass):
             for each in seen
             if each.traits.stream_id != stamps[each.traits].value
         ]
+        made = refusals.make(edits)
+        done = seen.without(made.missing(edits))
+        stats = _stats(done, streams, stamps)
         return finished(
             self.name,
             refusals,
-            edits,
+            made,
             changed=streams.tp is not None or streams.fsdp is not None,
-            stats=_stats(seen, streams, stamps),
-            warnings=_warnings(seen, streams, stamps),
+            stats=stats.as_json(),
+            facts=stats.facts(),
+            warnings=_warnings(done, streams, stamps),
         )
 
 
@@ -129,29 +136,74 @@ def _groups(exemplar: Exemplar | None) -> DeviceList:
     return _NOT_FOUND if exemplar is None else exemplar.groups
 
 
-def _stats(seen: Survey, streams: _Streams, stamps: Mapping[Traits, _Stamp]) -> dict[str, Json]:
-    counts = Counter(each.traits for each in seen)
+@dataclass(frozen=True, slots=True)
+class _Stats:
+    """What was stamped, in figures.
+
+    Attributes:
+        streams: the exemplars.
+        by_stream: how many collectives got which stream.
+        by_groups: how many by their groups and what decided about those.
+        as_before: how many had the value already.
+        overwritten: those that had another one.
+        untouched: what was passed by, and why.
+    """
+
+    streams: _Streams
+    by_stream: Mapping[str, int]
+    by_groups: Mapping[tuple[str, _Stamp], int]
+    as_before: int
+    overwritten: Sequence[Json]
+    untouched: Sequence[Json]
+
+    def as_json(self) -> dict[str, Json]:
+        tp, fsdp = self.streams.tp, self.streams.fsdp
+        return {
+            "tp_exemplar": None if tp is None else tp.as_json(),
+            "fsdp_exemplar": None if fsdp is None else fsdp.as_json(),
+            "stamped": sum(self.by_stream.values()),
+            "as_before": self.as_before,
+            "streams": self.by_stream,
+            "by_groups": [
+                {"groups": groups, "stream_id": stamp.value, "equals": stamp.equals, "count": count}
+                for (groups, stamp), count in self.by_groups.items()
+            ],
+            "overwritten": self.overwritten,
+            "untouched": self.untouched,
+        }
+
+    def facts(self) -> Iterator[str]:
+        tp, fsdp = self.streams.tp, self.streams.fsdp
+        yield from figures(
+            tp_exemplar=None if tp is None else name_of(tp.item),
+            fsdp_exemplar=None if fsdp is None else name_of(fsdp.item),
+            stamped=sum(self.by_stream.values()),
+            as_before=self.as_before,
+        )
+        yield from shares("streams", self.by_stream)
+        yield from figures(
+            by_groups=len(self.by_groups), overwritten=len(self.overwritten), untouched=len(self.untouched)
+        )
+
+
+def _stats(done: Survey, streams: _Streams, stamps: Mapping[Traits, _Stamp]) -> _Stats:
+    counts = Counter(each.traits for each in done)
     by_stream, by_groups = Counter[str](), Counter[tuple[str, _Stamp]]()
     for traits, count in counts.items():
         by_stream[stamps[traits].value] += count
         by_groups[str(traits.groups), stamps[traits]] += count
-    return {
-        "tp_exemplar": None if streams.tp is None else streams.tp.as_json(),
-        "fsdp_exemplar": None if streams.fsdp is None else streams.fsdp.as_json(),
-        "stamped": counts.total(),
-        "as_before": sum(count for traits, count in counts.items() if traits.stream_id == stamps[traits].value),
-        "streams": {"0": by_stream["0"], "1": by_stream["1"]},
-        "by_groups": [
-            {"groups": groups, "stream_id": stamp.value, "equals": stamp.equals, "count": count}
-            for (groups, stamp), count in by_groups.items()
-        ],
-        "overwritten": [
+    return _Stats(
+        streams=streams,
+        by_stream={"0": by_stream["0"], "1": by_stream["1"]},
+        by_groups=by_groups,
+        as_before=sum(count for traits, count in counts.items() if traits.stream_id == stamps[traits].value),
+        overwritten=[
             {**place_of(each.item), "old": each.traits.stream_id, "new": stamps[each.traits].value}
-            for each in seen
+            for each in done
             if each.traits.stream_id not in (None, stamps[each.traits].value)
         ],
-        "untouched": seen.untouched_as_json(),
-    }
+        untouched=done.untouched_as_json(),
+    )
 
 
 def _warnings(seen: Survey, streams: _Streams, stamps: Mapping[Traits, _Stamp]) -> Iterator[str]:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from commlens.hlo import (
     BecomeCustomCall,
+    InstructionSite,
     Pass,
     Refusals,
     Site,
     UnreadableError,
     base_opcode,
+    communication_in_list_order,
     discover,
+    figures,
     finished,
     signature_of,
 )
+from commlens.neuron.passes.unread import check_read
 from commlens.neuron.places import listed, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from commlens.hlo import Computation, Instruction, Json, Module, PassResult, Shape
+    from commlens.hlo import Computation, Instruction, Json, Listed, Module, PassResult, Shape, Signature
 
 _STEMS: Final = MappingProxyType(
     {
@@ -79,23 +83,36 @@ class ConvertCollectivesToCustomCall(Pass):
 
         Args:
             module: the module.
-            keep_going: whether to leave alone what cannot be read, instead of refusing the module.
+            keep_going: whether to leave alone what cannot be read in full, instead of refusing the module.
 
         Returns:
             ``changed`` where anything was converted; in ``stats`` what became what, and what else communicates and was
             left as it is, with the reason.
 
         Raises:
-            InputError: there is no entry computation, or one of its collectives cannot be read or written out.
+            InputError: there is no entry computation, or one of its collectives cannot be read in full, written out or
+                edited.
         """
         refusals = Refusals(module, keep_going)
         refusals.check_structure()
-        made = list(_conversions(module, refusals))
+        candidates = _candidates(module, refusals)
+        order, disorder = _in_post_order(list(_conversions(candidates, module, refusals)), module.entry)
+        made = refusals.make(order)
+        converted = [edit for edit in made.edits if isinstance(edit, BecomeCustomCall)]
+        untouched = list(_untouched(module, {each.instruction for each in candidates}))
         stats: dict[str, Json] = {
-            "converted": [{**place_of(edit.instruction), "target": edit.target} for edit in made],
-            "untouched": list(_untouched(module, {edit.instruction for edit in made})),
+            "converted": [{**place_of(edit.instruction), "target": edit.target} for edit in converted],
+            "untouched": untouched,
         }
-        return finished(self.name, refusals, made, changed=bool(made), stats=stats, warnings=_warnings(made))
+        return finished(
+            self.name,
+            refusals,
+            made,
+            changed=bool(converted),
+            stats=stats,
+            facts=figures(converted=len(converted), untouched=len(untouched)),
+            warnings=(*_warnings(converted), *disorder),
+        )
 
 
 def custom_call_target(opcode: str, reduction: str | None, shape: Shape) -> str | None:
@@ -129,97 +146,163 @@ def backend_config(instruction: Instruction) -> str:
     Raises:
         UnreadableError: the groups cannot be read, or are too many to write out.
     """
+    return _spelling(instruction).config(instruction.channel_id)
+
+
+class _Spelling(NamedTuple):
+    """What collectives that are spelled alike have in common.
+
+    Attributes:
+        shape: the result.
+        groups: the beginning of the configuration.
+        rest: its end, behind the channel id.
+    """
+
+    shape: Shape
+    groups: str
+    rest: str
+
+    def config(self, channel_id: int | None) -> str:
+        channel = "" if channel_id is None else f',"channel_id":{channel_id}'
+        return f"{self.groups}{channel}{self.rest}"
+
+
+def _spelling(instruction: Instruction) -> _Spelling:
+    """Read what collectives that are spelled alike have in common.
+
+    Raises:
+        UnreadableError: the groups cannot be read, or are too many to write out.
+    """
     groups = instruction.replica_groups
     if groups.num_devices > _MOST_IDS:
         msg = f"expected at most {_MOST_IDS:,} ids in its groups, to write them out, found {groups.num_devices:,}"
         raise UnreadableError(msg)
     dimensions = instruction.dimensions
-    config = {
-        "replica_groups": groups.groups(),
-        "channel_id": instruction.channel_id,
+    rest = {
         "use_global_device_ids": instruction.use_global_device_ids,
         "dimensions": None if dimensions is None else list(dimensions),
         "constrain_layout": instruction.constrain_layout,
     }
-    return json.dumps({key: value for key, value in config.items() if value is not None}, separators=(",", ":"))
+    stated = {key: value for key, value in rest.items() if value is not None}
+    return _Spelling(
+        instruction.shape, _json({"replica_groups": groups.groups()})[:-1], f",{_json(stated).removeprefix('{')}"
+    )
 
 
-def _conversions(module: Module, refusals: Refusals) -> Iterator[BecomeCustomCall]:
-    """Yield the conversions of the entry computation in post-order."""
-    entry = module.entry
-    if entry is None:
+def _json(value: Mapping[str, object]) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+@dataclass(slots=True)
+class _Converter:
+    """Says what becomes of collectives; looks once at those that are spelled alike, and at each reducer.
+
+    Attributes:
+        module: where they are.
+        spellings: what those of one signature have in common.
+        reductions: the operation of a reducer, by its name.
+    """
+
+    module: Module
+    spellings: dict[Signature, _Spelling] = field(default_factory=dict["Signature", "_Spelling"])
+    reductions: dict[str | None, str | None] = field(default_factory=dict["str | None", "str | None"])
+
+    def conversion(self, site: Site) -> BecomeCustomCall:
+        """Return the edit that converts a collective.
+
+        Raises:
+            UnreadableError: its groups are too many to write out, or it lacks its reducer.
+        """
+        signature, instruction = site.signature, site.instruction
+        spelling = self.spellings.get(signature)
+        if spelling is None:
+            spelling = self.spellings[signature] = _spelling(instruction)
+        reduction = None if signature.opcode == "all-gather" else self._reduction(instruction)
+        target = custom_call_target(signature.opcode, reduction, spelling.shape)
+        return BecomeCustomCall(instruction, target or "", spelling.config(site.channel_id))
+
+    def _reduction(self, instruction: Instruction) -> str | None:
+        """Return the opcode of the reducer's root, None where an operand of it is no parameter.
+
+        Raises:
+            UnreadableError: there is no reducer.
+        """
+        name = next((name for role, name in instruction.called if role == "apply"), None)
+        if name not in self.reductions:
+            reducer = None if name is None else self.module.computation(name)
+            if reducer is None or not reducer.instructions:
+                found = "none" if name is None else name
+                msg = f"expected to_apply= to name a computation of the module with something in it, found {found}"
+                raise UnreadableError(msg)
+            root = reducer.root
+            parameters = all(operand.opcode == "parameter" for operand in root.operands)
+            self.reductions[name] = root.opcode if parameters else None
+        return self.reductions[name]
+
+
+def _candidates(module: Module, refusals: Refusals) -> list[Listed]:
+    """Return the collectives of the entry computation that are to be converted, and what may be one, in list order."""
+    if module.entry is None:
         refusals.refuse_module("expected an entry computation, whose collectives are converted, found none")
-        return
-    for instruction in _in_post_order(_candidates(module, entry), entry, refusals):
-        try:
-            target = _target(instruction)
-            if target is not None:
-                yield BecomeCustomCall(instruction, target, backend_config(instruction))
-        except UnreadableError as error:
-            refusals.refuse(instruction, str(error))
-
-
-def _candidates(module: Module, entry: Computation) -> list[Instruction]:
-    """Return what may communicate in the entry computation, but for what was read already and is of another opcode."""
     return [
-        item.instruction if isinstance(item, Site) else item
-        for computation, items in module.communication()
-        if computation.name == entry.name
-        for item in items
-        if not isinstance(item, Site) or item.signature.opcode in _STEMS
+        each
+        for computation, items in communication_in_list_order(module)
+        if computation.is_entry
+        for each in items
+        if not each.opcode or (each.opcode in _STEMS and not _is_start(each))
     ]
 
 
+def _is_start(each: Listed) -> bool:
+    """Whether this starts an operation that stands in a computation of its own, though a text does not show that."""
+    if each.site is not None:
+        return each.site.signature.is_async
+    return base_opcode(each.instruction.opcode)[1] == "start"
+
+
+def _conversions(candidates: Iterable[Listed], module: Module, refusals: Refusals) -> Iterator[BecomeCustomCall]:
+    """Yield the edits that convert collectives."""
+    converter = _Converter(module)
+    for each in candidates:
+        try:
+            check_read(each.item)
+            yield converter.conversion(each.item if isinstance(each.item, Site) else _site(each.item))
+        except UnreadableError as error:
+            refusals.refuse(each.instruction, error)
+
+
+def _site(instruction: Instruction) -> Site:
+    return InstructionSite(instruction, signature_of(instruction), instruction.channel_id)
+
+
 def _in_post_order(
-    candidates: Sequence[Instruction], computation: Computation, refusals: Refusals
-) -> Sequence[Instruction]:
-    """Sort instructions into post-order; they keep the list's where it cannot be made out and may be left alone."""
-    if len(candidates) < 2:
-        return candidates
-    keys = {each.list_key for each in candidates}
+    converted: Sequence[BecomeCustomCall], entry: Computation | None
+) -> tuple[Sequence[BecomeCustomCall], list[str]]:
+    """Sort conversions into the order in which the documented pass makes them, which decides nothing else.
+
+    Returns:
+        The conversions, in list order where that other order cannot be made out; then with a sentence that says so.
+    """
+    if len(converted) < 2 or entry is None:
+        return converted, []
+    by_key = {edit.instruction.list_key: edit for edit in converted}
     try:
-        return [each for each in computation.post_order() if each.list_key in keys]
+        keys = (each.list_key for each in entry.post_order())
+        return [by_key[key] for key in keys if key in by_key], []
     except UnreadableError as error:
-        refusals.refuse_module(f"computation {computation.name} cannot be read: {error}")
-        return candidates
+        return converted, [
+            f"the conversions are told in list order, for the post-order of computation {entry.name} cannot be made"
+            f" out: {error}"
+        ]
 
 
-def _target(instruction: Instruction) -> str | None:
-    """Return the target of what becomes of an instruction, None where it is left as it is.
-
-    Raises:
-        UnreadableError: it is a collective and cannot be read in full.
-    """
-    base, half = base_opcode(instruction.opcode)
-    if half or base not in _STEMS:
-        return None
-    signature_of(instruction)
-    return custom_call_target(base, None if base == "all-gather" else _reduction(instruction), instruction.shape)
-
-
-def _reduction(instruction: Instruction) -> str | None:
-    """Return the opcode of the reducer's root, None where an operand of it is no parameter.
-
-    Raises:
-        UnreadableError: there is no reducer.
-    """
-    name = next((name for role, name in instruction.called if role == "apply"), None)
-    reducer = None if name is None else instruction.computation.module.computation(name)
-    if reducer is None or not reducer.instructions:
-        found = "none" if name is None else name
-        msg = f"expected to_apply= to name a computation of the module with something in it, found {found}"
-        raise UnreadableError(msg)
-    root = reducer.root
-    return root.opcode if all(operand.opcode == "parameter" for operand in root.operands) else None
-
-
-def _untouched(module: Module, converted: set[Instruction]) -> Iterator[dict[str, Json]]:
-    """Yield what communicates and is not converted, with the reason."""
+def _untouched(module: Module, candidates: Container[Instruction]) -> Iterator[dict[str, Json]]:
+    """Yield what communicates and was never to be converted, with the reason."""
     entry = module.entry
     for site in discover(module).sites:
         if entry is None or site.computation_name != entry.name:
             yield _left(site, "only the entry computation is converted")
-        elif site.instruction not in converted:
+        elif site.instruction not in candidates:
             yield _left(site, _why_not(site))
 
 

@@ -75,5 +75,6 @@ def _first(computation: Computation, candidates: Sequence[Stampable]) -> Stampab
             f"computation {computation.name}: {len(candidates)} marked collectives with different groups compete for"
             f" the exemplar, and the post-order that decides cannot be made out: {error}"
         )
-        raise InputError(reason, path=computation.module.path, line=candidates[0].item.line) from error
+        line = candidates[0].item.line if error.line is None else error.line
+        raise InputError(reason, path=computation.module.path, line=line, column=error.column) from error
     return next(by_instruction[each] for each in order if each in by_instruction)

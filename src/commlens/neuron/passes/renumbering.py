@@ -33,8 +33,7 @@ class Renumbering(NamedTuple):
     @property
     def instruction(self) -> Instruction:
         """The instruction."""
-        item = self.carrier.item
-        return item.instruction if isinstance(item, Site) else item
+        return self.carrier.instruction
 
     def as_json(self) -> dict[str, Json]:
         """Return it for the statistics."""
@@ -101,7 +100,7 @@ def renumber_safely(found: Iterable[Carrier], dones: Iterable[Carrier], next_id:
 
 
 def repeats(
-    module: Module, changes: Iterable[Renumbering], refuse: Callable[[Instruction, str], None]
+    module: Module, changes: Iterable[Renumbering], refuse: Callable[[Instruction, UnreadableError], None]
 ) -> list[Renumbering]:
     """Return what else states the old id of a renumbered start: its update and done, in texts of 2022 and before.
 
@@ -120,7 +119,7 @@ def repeats(
             old = instruction.channel_id
             start = None if old is None else starts.get(_start_of(instruction))
         except UnreadableError as error:
-            refuse(instruction, str(error))
+            refuse(instruction, error)
             continue
         if start is not None and old == start.carrier.channel_id:
             carrier = Carrier(instruction.opcode, old, instruction, instruction.computation.name)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.hlo import Site, UnreadableError, communication_in_list_order, opcode_in_memory
-from commlens.neuron.frontend_attributes import COLLECTIVE_TYPE, COLLECTIVE_TYPES, STREAM_ID
+from commlens.neuron.frontend_attributes import COLLECTIVE_TYPE, STREAM_ID
+from commlens.neuron.passes.unread import check_read
 from commlens.neuron.places import name_of
 from commlens.neuron.predicates import CHANNEL_CLASS, COLLECTIVE_CLASS
 from commlens.neuron.reading import attributes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from commlens.hlo import Computation, Instruction, Json, Listed, Module, Refusals, Shape
     from commlens.topology import DeviceList
@@ -72,6 +73,16 @@ class Survey:
         for _, found in self.computations:
             yield from found
 
+    def without(self, instructions: Collection[Instruction]) -> Survey:
+        """Return the same without what could not be stamped."""
+        if not instructions:
+            return self
+        kept = [
+            (computation, [each for each in found if each.instruction not in instructions])
+            for computation, found in self.computations
+        ]
+        return Survey(kept, self.untouched)
+
     def untouched_as_json(self) -> list[dict[str, Json]]:
         """Return what is not stamped with the reason, for the statistics."""
         return [
@@ -89,7 +100,7 @@ def survey(module: Module, refusals: Refusals) -> Survey:
 
     Args:
         module: the module.
-        refusals: takes what may be a collective and cannot be read.
+        refusals: takes what may be a collective and cannot be read in full.
     """
     by_signature: dict[object, Traits] = {}
     computations: list[tuple[Computation, list[Stampable]]] = []
@@ -148,15 +159,13 @@ def _traits(item: Site | Instruction) -> Traits:
 
 
 def _read(each: Listed, refusals: Refusals) -> list[Stampable]:
-    """Read a collective that could not be read as a whole: what the pass needs of it may be there all the same."""
+    """Read a collective that a glance was not enough for."""
     try:
-        found = Stampable(each.item, _traits(each.item))
-        if found.traits.collective_type in COLLECTIVE_TYPES:
-            is_integer_shaped(found)
+        check_read(each.item)
+        return [Stampable(each.item, _traits(each.item))]
     except UnreadableError as error:
-        refusals.refuse(each.instruction, str(error))
+        refusals.refuse(each.instruction, error)
         return []
-    return [found]
 
 
 def _label(each: Listed) -> str:

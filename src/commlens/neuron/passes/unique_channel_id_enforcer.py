@@ -6,16 +6,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from commlens.hlo import Pass, Refusals, SetChannelId, finished
+from commlens.hlo import Pass, Refusals, SetChannelId, figures, finished, shares
 from commlens.neuron.channel_ids import carriers, id_above, transfer_dones
 from commlens.neuron.passes.channel_hazards import channels_of, hazards, repeat_hazard
 from commlens.neuron.passes.renumbering import renumber, renumber_safely, repeats
+from commlens.neuron.passes.unread import unread_among
 from commlens.neuron.predicates import ENFORCED_OPCODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commlens.hlo import Json, Module, PassResult
+    from commlens.hlo import Edit, Instruction, Json, Module, PassResult
+    from commlens.neuron.channel_ids import Carrier
     from commlens.neuron.passes.renumbering import Renumbering
 
 _LARGEST: Final = 2**63 - 1
@@ -57,14 +59,15 @@ class NeuronUniqueChannelIdEnforcer(Pass):
 
         Args:
             module: the module, which stays as it is.
-            keep_going: whether to leave alone what cannot be read, instead of refusing the module.
+            keep_going: whether to leave alone what cannot be read in full, instead of refusing the module.
 
         Returns:
             The new module. ``stats``: the first fresh id, every renumbered instruction with its old and new id, how
             many were looked at, how many were not by opcode, and ids that several instructions still share.
 
         Raises:
-            InputError: an instruction that may have a channel id cannot be read, or there are no ids left.
+            InputError: an instruction that may have a channel id cannot be read in full or edited, or there are no ids
+                left.
         """
         refusals = Refusals(module, keep_going)
         refusals.check_structure()
@@ -72,22 +75,62 @@ class NeuronUniqueChannelIdEnforcer(Pass):
         dones = list(transfer_dones(module, refusals.refuse))
         next_id = id_above((*found, *dones))
         changes = renumber_safely(found, dones, next_id) if self.safe else renumber(found, next_id)
-        changes = _within_range(changes, refusals)
         repeated = repeats(module, changes, refusals.refuse)
         if self.safe:
             changes, repeated = [*changes, *repeated], []
-        channels = channels_of(module, found, dones, changes)
+        wanted = changes
+        changes = _understood(found, _within_range(changes, refusals), refusals)
+        edits = [SetChannelId(each.instruction, each.channel_id) for each in changes]
+        made = refusals.make(edits, _channel)
+        missing = made.missing(edits)
+        changes = [each for each in changes if each.instruction not in missing]
+        new = {each.channel_id for each in changes}
+        repeated = [each for each in repeated if each.channel_id in new]
+        left_alone = [each.carrier for each in wanted if each.channel_id not in new]
+        channels = channels_of(module, found, dones, changes, left_alone)
         looked_at = Counter(each.opcode for each in found)
+        seen = sum(count for opcode, count in looked_at.items() if opcode in ENFORCED_OPCODES)
+        not_looked_at = {op: count for op, count in sorted(looked_at.items()) if op not in ENFORCED_OPCODES}
         stats: dict[str, Json] = {
             "next_channel_id": next_id,
             "renumbered": [each.as_json() for each in changes],
-            "looked_at": sum(count for opcode, count in looked_at.items() if opcode in ENFORCED_OPCODES),
-            "not_looked_at": {op: count for op, count in sorted(looked_at.items()) if op not in ENFORCED_OPCODES},
+            "looked_at": seen,
+            "not_looked_at": not_looked_at,
             "still_shared": channels.shared_as_json(),
         }
-        edits = [SetChannelId(each.instruction, each.channel_id) for each in changes]
-        warnings = (*hazards(channels), *repeat_hazard(repeated))
-        return finished(self.name, refusals, edits, changed=bool(changes), stats=stats, warnings=warnings)
+        facts = (
+            *figures(next_channel_id=next_id, renumbered=len(changes), looked_at=seen),
+            *shares("not looked at", not_looked_at),
+            *figures(still_shared=len(channels.shared)),
+        )
+        return finished(
+            self.name,
+            refusals,
+            made,
+            changed=bool(changes),
+            stats=stats,
+            facts=facts,
+            warnings=(*hazards(channels), *repeat_hazard(repeated)),
+        )
+
+
+def _channel(edit: Edit) -> int | None:
+    """Return the new id of an edit: what gets the same one changes together or not at all."""
+    return edit.channel_id if isinstance(edit, SetChannelId) else None
+
+
+def _understood(found: Sequence[Carrier], changes: Sequence[Renumbering], refusals: Refusals) -> list[Renumbering]:
+    """Refuse what cannot be read in full; return the changes without it and without what changes along with it."""
+    members: dict[int, list[Instruction]] = {}
+    new: dict[Instruction, int] = {}
+    unread = unread_among(each.item for each in found)
+    for each in changes if unread else ():
+        members.setdefault(each.channel_id, []).append(each.instruction)
+        new[each.instruction] = each.channel_id
+    for instruction, error in unread.items():
+        partners = members.pop(new[instruction], ()) if instruction in new else ()
+        refusals.refuse(instruction, error, [each for each in partners if each not in unread])
+    return [each for each in changes if each.channel_id in members] if unread else [*changes]
 
 
 def _within_range(changes: Sequence[Renumbering], refusals: Refusals) -> list[Renumbering]:
