@@ -333,7 +333,7 @@ def test_cut_text_is_a_finding_without_a_name() -> None:
 def test_a_computation_without_readable_operands_is_said() -> None:
     """Where nobody can tell who uses an all-reduce, the rules about that say so instead of nothing."""
     found = problems_in(
-        module_of(reduced("{}", channel=None, flag=False), "z = f32[8] add(p, ", header="replica_count=2")
+        module_of(reduced("{}", channel=None, flag=False), "z = f32[8] add(p, [)", header="replica_count=2")
     )
     assert ids_of(found) == ["unread"]
     assert "is not checked" in found[0].message

@@ -9,7 +9,7 @@ import pytest
 from commlens.hlo import BecomeCustomCall, Combine, EditError, SetChannelId, load
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.wire import BYTES
-from proto_forms import edited, in_form
+from proto_forms import edited
 from proto_modules import ENTRY_ID, FAR, all_reduce, instruction, module, shape, tagged, tuple_shape
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ def test_new_names_are_words_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("dimensions", "sizes", "dimension", "expected"),
     [
-        pytest.param((0, 1), (4, 4), 2, "x3 to be an array with the dimension 2", id="beyond the rank"),
-        pytest.param((0, 5), (4, 4), 0, "x3 to be an array with the dimension 0", id="its own beyond the rank"),
-        pytest.param((0, None), (4, 4), 0, "x3 to be an array with the dimension 0", id="none of its own"),
+        pytest.param((0, 1), (4, 4), 2, "dimension 2 in x3, and one of its own", id="beyond the rank"),
+        pytest.param((0, 5), (4, 4), 0, "dimension 0 in x3, and one of its own", id="its own beyond the rank"),
+        pytest.param((0, None), (4, 4), 0, "dimension 0 in x3, and one of its own", id="none of its own"),
     ],
 )
 def test_dimensions_that_cannot_be_swapped(
@@ -142,6 +142,25 @@ def test_dimensions_that_cannot_be_swapped(
         pytest.param(
             1, tagged(3, BYTES, b"\x1a\x01\x05"), "an array of 2 dimensions to transpose, found x1: f32[", id="rank"
         ),
+        pytest.param(
+            2,
+            tagged(3, BYTES, tagged(5, BYTES, b"\x0a\x02\x00\x05")),
+            "a layout of 2 dimensions for x2, found {0,5}",
+            id="a layout of others",
+        ),
+        pytest.param(
+            2,
+            tagged(3, BYTES, tagged(5, BYTES, b"\x0a\x02\x01\x01")),
+            "a layout of 2 dimensions for x2, found {1,1}",
+            id="a layout with one twice",
+        ),
+        pytest.param(
+            1,
+            tagged(3, BYTES, tagged(5, BYTES, b"\x0a\x01\x00")),
+            "a layout of 2 dimensions for x1, found {0}",
+            id="a layout of fewer",
+        ),
+        pytest.param(2, tagged(3, BYTES, tagged(5, BYTES, b"")), None, id="the default layout"),
     ],
 )
 def test_what_speaks_of_dimensions_is_not_transposed(position: int, field: bytes, expected: str | None) -> None:
@@ -171,14 +190,3 @@ def test_a_schedule_that_has_an_instruction_twice() -> None:
     loaded = load(message.SerializeToString())
     with pytest.raises(EditError, match="^expected the schedule of the computation main to have each of its"):
         loaded.edited([combine(loaded, ["x2", "x3"])])
-
-
-def test_instructions_of_a_text_form_that_are_read_but_not_found() -> None:
-    """A name and its bracket in two lines: the module is read, and an edit says what is in the way."""
-    text = in_form(module(all_reduce(2), all_reduce(3)), "text").decode()
-    head, _, tail = text.rpartition("instructions {")
-    loaded = load(f"{head}instructions\n{{{tail}".encode())
-    with pytest.raises(
-        EditError, match="^x2 = all-reduce cannot be edited: expected each instruction of the computation"
-    ):
-        loaded.edited([SetChannelId(loaded.instruction("x2"), 5)])

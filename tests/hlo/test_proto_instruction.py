@@ -157,23 +157,22 @@ def test_a_backend_config_may_be_a_payload() -> None:
 @pytest.mark.parametrize(
     ("literal", "expected"),
     [
-        (schema.LiteralProto(preds=[True]), "true"),
-        (schema.LiteralProto(preds=[False]), "false"),
-        (schema.LiteralProto(s32s=[0]), "0"),
-        (schema.LiteralProto(s64s=[-(2**63)]), "-9223372036854775808"),
-        (schema.LiteralProto(u32s=[2**32 - 1]), "4294967295"),
-        (schema.LiteralProto(u64s=[2**64 - 1]), "18446744073709551615"),
-        (schema.LiteralProto(s8s=b"\xfd"), "-3"),
-        (schema.LiteralProto(u8s=b"\xc8"), "200"),
-        (schema.LiteralProto(s16s=b"\xfe\xff"), "-2"),
-        (schema.LiteralProto(u16s=b"\xff\xff"), "65535"),
+        (schema.LiteralProto(shape=shape(element_type=schema.PRED), preds=[True]), "true"),
+        (schema.LiteralProto(shape=shape(element_type=schema.PRED), preds=[False]), "false"),
+        (schema.LiteralProto(shape=shape(element_type=schema.S32), s32s=[0]), "0"),
+        (schema.LiteralProto(shape=shape(element_type=schema.S64), s64s=[-(2**63)]), "-9223372036854775808"),
+        (schema.LiteralProto(shape=shape(element_type=schema.U32), u32s=[2**32 - 1]), "4294967295"),
+        (schema.LiteralProto(shape=shape(element_type=schema.U64), u64s=[2**64 - 1]), "18446744073709551615"),
+        (schema.LiteralProto(shape=shape(element_type=schema.S8), s8s=b"\xfd"), "-3"),
+        (schema.LiteralProto(shape=shape(element_type=schema.U8), u8s=b"\xc8"), "200"),
+        (schema.LiteralProto(shape=shape(element_type=schema.S16), s16s=b"\xfe\xff"), "-2"),
+        (schema.LiteralProto(shape=shape(element_type=schema.U16), u16s=b"\xff\xff"), "65535"),
         (schema.LiteralProto(), None),
-        (schema.LiteralProto(shape=shape(1), s32s=[4]), None),
-        (schema.LiteralProto(s32s=[4, 5]), None),
+        (schema.LiteralProto(shape=shape(element_type=schema.S32), s32s=[4, 5]), None),
     ],
 )
 def test_literals_of_scalar_integers(literal: schema.LiteralProto, expected: str | None) -> None:
-    """Enough to count loops; all other literals are left alone."""
+    """Enough to count loops."""
     constant = instruction("constant", 2)
     constant.literal.CopyFrom(literal)
     assert read_one(constant).raw_attribute("literal") == expected

@@ -145,6 +145,7 @@ def lines(draw: st.DrawFn, number: int) -> str:
             return f"  x{number} = f32[64,64]{{1,0}} collective-permute(p){channel}, source_target_pairs={{{{0,1}},{{1,0}}}}{tags}"
 
 
+@pytest.mark.xla
 @settings(max_examples=60)
 @given(data=st.data(), count=st.integers(1, 6))
 def test_what_xla_turns_into_a_proto_reads_like_its_text(data: st.DataObject, count: int) -> None:

@@ -43,10 +43,10 @@ def looks_like_hlo(data: bytes) -> bool:
     return _HLO.search(data) is not None
 
 
-_BLANK: Final = re.compile(rb"(?:[ \t\r\n]|#[^\n]*(?:\n|\Z))*")
-_FIELD: Final = re.compile(rb"[A-Za-z_]\w*[ \t]{0,8}(?::|\{|<)")
-_INSTRUCTIONS: Final = re.compile(rb"\binstructions[ \t]{0,8}:?[ \t]{0,8}[{<]")
-_OPCODE: Final = re.compile(rb"\bopcode[ \t]{0,8}:")
+_BLANKS: Final = rb"(?:\s|#[^\n]*+)*+"
+_FIELD: Final = re.compile(_BLANKS + rb"[A-Za-z_]\w*+" + _BLANKS + rb"[:{<\[]")
+_INSTRUCTIONS: Final = re.compile(rb"\binstructions\s*+:?+\s*+[{<\[#]")
+_OPCODE: Final = re.compile(rb"\bopcode\s*+[:#]")
 
 
 def _may_be_text_form(data: bytes) -> bool:
@@ -58,9 +58,7 @@ def _may_be_text_form(data: bytes) -> bool:
         >>> _may_be_text_form(b"e {\n  x = f32[] parameter(0)\n}")
         False
     """
-    blank = _BLANK.match(data)
-    start = 0 if blank is None else blank.end()
-    return bool(_FIELD.match(data, start) and _INSTRUCTIONS.search(data, start) and _OPCODE.search(data, start))
+    return bool(_FIELD.match(data) and _INSTRUCTIONS.search(data) and _OPCODE.search(data))
 
 
 def excerpt(data: bytes) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from commlens.hlo.proto.decoding import decode
-from commlens.hlo.proto.tags import NO_MESSAGE
-from commlens.hlo.proto.wire import BYTES, bytes_field, number_field, read_messages, read_spans, varint
+from commlens.hlo.proto.wire import bytes_field, number_field, read_messages, read_spans, varint
 from commlens.hlo.proto.written import Word, WrittenMessage
 
 if TYPE_CHECKING:
@@ -56,9 +55,9 @@ class BinaryMessage(WrittenMessage):
         return self.kind.names.get(span[0]) or f"field {span[0]}"
 
     def _occurrences(self, tag: Tag) -> list[Span]:
-        """Return where a field stands; a number in the place of a message is none, as protobuf sees it."""
-        found = [span for span in self.spans if span[0] == tag.number]
-        return found if tag.kind is NO_MESSAGE else [span for span in found if self.data[span[1]] & 7 == BYTES]
+        """Return where a field stands; a value of another kind in its place is none, as protobuf sees it."""
+        data, wire_types = self.data, tag.wire_types
+        return [span for span in self.spans if span[0] == tag.number and data[span[1]] & 7 in wire_types]
 
     def _messages(self, tag: Tag) -> Iterator[Span]:
         return read_messages(self.data, tag.number)

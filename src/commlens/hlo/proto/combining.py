@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.hlo.edits import EditError
 from commlens.hlo.proto import tags
+from commlens.hlo.proto.decoding import braced
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import FrontendAttributes, LayoutProto
+from commlens.hlo.swaps import swap_of, swapped_layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,19 +103,10 @@ def combined(
     return Combined(new, rows)
 
 
-def _swap(member: ProtoInstruction, dimension: int | None) -> list[int] | None:
+def _swap(member: ProtoInstruction, dimension: int | None) -> tuple[int, ...] | None:
     """Return how the dimensions of a member are to be permuted; None where they stay."""
-    if dimension is None:
-        return None
-    own, rank = member.message.dimensions, len(member.message.shape.dimensions)
-    if not own or not 0 <= own[0] < rank or not 0 <= dimension < rank:
-        msg = f"expected {member.name} to be an array with the dimension {dimension} that gathers along one of its own"
-        raise EditError(msg)
-    if own[0] == dimension:
-        return None
-    order = list(range(rank))
-    order[own[0]], order[dimension] = dimension, own[0]
-    return order
+    own, sizes = member.message.dimensions, member.message.shape.dimensions
+    return swap_of(own[0] if own else None, dimension, len(sizes), member.name, f"an array of sizes {list(sizes)}")
 
 
 def _shape(instruction: ProtoInstruction, swap: Sequence[int] | None = None) -> WrittenMessage:
@@ -134,7 +127,8 @@ def _shape(instruction: ProtoInstruction, swap: Sequence[int] | None = None) -> 
     layout = shape.message(tags.LAYOUT)
     if layout is not None:
         _refuse_about_dimensions(instruction, layout, tags.LAYOUT)
-        order = [swap[axis] for axis in layout.decoded(LayoutProto).minor_to_major]
+        stated_order = layout.decoded(LayoutProto).minor_to_major
+        order = swapped_layout(stated_order, swap, instruction.name, braced(stated_order))
         changes[tags.LAYOUT] = [layout.with_fields({tags.MINOR_TO_MAJOR: order})]
     return shape.with_fields(changes)
 

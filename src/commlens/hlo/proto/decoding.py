@@ -12,7 +12,7 @@ from commlens.hlo.shapes import ELEMENT_TYPE_NUMBERS, UNBOUNDED, Shape
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from commlens.hlo.proto.schema.commlens_hlo_pb2 import FrontendAttributes, LiteralProto, ShapeProto
+    from commlens.hlo.proto.schema.commlens_hlo_pb2 import FrontendAttributes, ShapeProto
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -70,22 +70,6 @@ def shape_of(message: ShapeProto) -> Shape:
     marked = tuple(message.is_dynamic_dimension)[: len(sizes)]
     dynamic = marked + (False,) * (len(sizes) - len(marked)) if any(marked) else ()
     return Shape(element_type, sizes, dynamic, tuple(shape_of(part) for part in message.tuple_shapes))
-
-
-def literal_text(message: LiteralProto) -> str | None:
-    """Return a scalar integer or truth value as the text spells it, None for every other literal."""
-    if message.shape.dimensions or message.shape.tuple_shapes:
-        return None
-    if len(message.preds) == 1:
-        return "true" if message.preds[0] else "false"
-    for numbers in (message.s32s, message.s64s, message.u32s, message.u64s):
-        if len(numbers) == 1:
-            return str(numbers[0])
-    packed = ((message.s8s, 1, True), (message.u8s, 1, False), (message.s16s, 2, True), (message.u16s, 2, False))
-    for data, width, signed in packed:
-        if len(data) == width:
-            return str(int.from_bytes(data, "little", signed=signed))
-    return None
 
 
 def attributes_of(message: FrontendAttributes) -> dict[str, str]:

@@ -9,8 +9,9 @@ from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.proto import tags
 from commlens.hlo.proto.attribute_edits import ALL_REDUCES
-from commlens.hlo.proto.decoding import as_text, attributes_of, braced, decode, literal_text, shape_of
+from commlens.hlo.proto.decoding import as_text, attributes_of, braced, decode, shape_of
 from commlens.hlo.proto.groups import replica_groups_of
+from commlens.hlo.proto.literals import literal_text
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionProto
 from commlens.topology import SourceTargetPairs
 

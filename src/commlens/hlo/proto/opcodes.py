@@ -159,7 +159,7 @@ def find_opcodes(computation: HloComputationOutline, opcodes: Collection[str]) -
 def encoded_names(computation: HloComputationOutline) -> Iterator[bytes]:
     """Yield the names of a computation's instructions; of one that cannot be decoded, nothing."""
     for data in computation.instructions:
-        if data[:1] == _NAME_TAG and data[1:2] < b"\x80":
+        if data[:1] == _NAME_TAG and b"" < data[1:2] < b"\x80":
             yield data[2 : 2 + data[1]]
         else:
             yield decode_or_empty(HloInstructionOutline, data).name

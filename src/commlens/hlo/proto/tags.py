@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
+from commlens.hlo.proto.wire import BYTES, VARINT
 from commlens.hlo.proto.written import Word
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from google.protobuf.message import Message
 
@@ -46,12 +47,14 @@ class Tag:
         name: its name, by which texts know it.
         kind: of the message in it; :data:`NO_MESSAGE` of a field with another value.
         packed: whether a binary message has its numbers, which may be many, in one piece.
+        wire_types: how a binary message may write its value.
     """
 
     number: int
     name: str
     kind: Kind
-    packed: bool = False
+    packed: bool
+    wire_types: Collection[int]
 
 
 def _kind(message: type[Message], others: str = "") -> Kind:
@@ -114,46 +117,55 @@ _SEQUENCE_ENTRY: Final = Kind.of({"key": 1, "value": 2})
 _SEQUENCE: Final = _kind(schema.HloScheduleProto.InstructionSequence)
 
 
-def _tag(kind: Kind, name: str, inner: Kind = NO_MESSAGE, *, packed: bool = False) -> Tag:
-    return Tag(kind.numbers[name], name, inner, packed)
+def _tag(kind: Kind, name: str, inner: Kind = NO_MESSAGE) -> Tag:
+    """Return a field with a number in it, or with a message."""
+    return Tag(kind.numbers[name], name, inner, packed=False, wire_types=(VARINT if inner is NO_MESSAGE else BYTES,))
+
+
+def _text(kind: Kind, name: str) -> Tag:
+    return Tag(kind.numbers[name], name, NO_MESSAGE, packed=False, wire_types=(BYTES,))
+
+
+def _numbers(kind: Kind, name: str) -> Tag:
+    return Tag(kind.numbers[name], name, NO_MESSAGE, packed=True, wire_types=(BYTES, VARINT))
 
 
 COMPUTATIONS: Final = _tag(MODULE, "computations", COMPUTATION)
 SCHEDULE: Final = _tag(MODULE, "schedule", _SCHEDULE)
 SEQUENCES: Final = _tag(_SCHEDULE, "sequences", _SEQUENCE_ENTRY)
 SEQUENCE: Final = _tag(_SEQUENCE_ENTRY, "value", _SEQUENCE)
-SCHEDULED_IDS: Final = _tag(_SEQUENCE, "instruction_ids", packed=True)
+SCHEDULED_IDS: Final = _numbers(_SEQUENCE, "instruction_ids")
 
 INSTRUCTIONS: Final = _tag(COMPUTATION, "instructions", INSTRUCTION)
 ROOT_ID: Final = _tag(COMPUTATION, "root_id")
 
-NAME: Final = _tag(INSTRUCTION, "name")
-OPCODE: Final = _tag(INSTRUCTION, "opcode")
+NAME: Final = _text(INSTRUCTION, "name")
+OPCODE: Final = _text(INSTRUCTION, "opcode")
 SHAPE: Final = _tag(INSTRUCTION, "shape", _SHAPE)
 METADATA: Final = _tag(INSTRUCTION, "metadata", _METADATA)
 TUPLE_INDEX: Final = _tag(INSTRUCTION, "tuple_index")
-DIMENSIONS: Final = _tag(INSTRUCTION, "dimensions", packed=True)
+DIMENSIONS: Final = _numbers(INSTRUCTION, "dimensions")
 CHANNEL_ID: Final = _tag(INSTRUCTION, "channel_id")
-CUSTOM_CALL_TARGET: Final = _tag(INSTRUCTION, "custom_call_target")
+CUSTOM_CALL_TARGET: Final = _text(INSTRUCTION, "custom_call_target")
 ID: Final = _tag(INSTRUCTION, "id")
-OPERAND_IDS: Final = _tag(INSTRUCTION, "operand_ids", packed=True)
-CONTROL_PREDECESSOR_IDS: Final = _tag(INSTRUCTION, "control_predecessor_ids", packed=True)
+OPERAND_IDS: Final = _numbers(INSTRUCTION, "operand_ids")
+CONTROL_PREDECESSOR_IDS: Final = _numbers(INSTRUCTION, "control_predecessor_ids")
 SHARDING: Final = _tag(INSTRUCTION, "sharding", _SHARDING)
-BACKEND_CONFIG: Final = _tag(INSTRUCTION, "backend_config")
+BACKEND_CONFIG: Final = _text(INSTRUCTION, "backend_config")
 ALL_REDUCE_ID: Final = _tag(INSTRUCTION, "all_reduce_id")
 FRONTEND_ATTRIBUTES: Final = _tag(INSTRUCTION, "frontend_attributes", _ATTRIBUTES)
 CUSTOM_CALL_API_VERSION: Final = _tag(INSTRUCTION, "custom_call_api_version")
 
 ATTRIBUTES: Final = _tag(_ATTRIBUTES, "map", _ENTRY)
-ATTRIBUTE_KEY: Final = _tag(_ENTRY, "key")
-ATTRIBUTE_VALUE: Final = _tag(_ENTRY, "value")
+ATTRIBUTE_KEY: Final = _text(_ENTRY, "key")
+ATTRIBUTE_VALUE: Final = _text(_ENTRY, "value")
 
 ELEMENT_TYPE: Final = _tag(_SHAPE, "element_type")
-SIZES: Final = _tag(_SHAPE, "dimensions", packed=True)
+SIZES: Final = _numbers(_SHAPE, "dimensions")
 TUPLE_SHAPES: Final = _tag(_SHAPE, "tuple_shapes", _SHAPE)
 LAYOUT: Final = _tag(_SHAPE, "layout", _LAYOUT)
-IS_DYNAMIC: Final = _tag(_SHAPE, "is_dynamic_dimension", packed=True)
-MINOR_TO_MAJOR: Final = _tag(_LAYOUT, "minor_to_major", packed=True)
+IS_DYNAMIC: Final = _numbers(_SHAPE, "is_dynamic_dimension")
+MINOR_TO_MAJOR: Final = _numbers(_LAYOUT, "minor_to_major")
 SHARDING_TYPE: Final = _tag(_SHARDING, "type")
 TUPLE_SHARDINGS: Final = _tag(_SHARDING, "tuple_shardings", _SHARDING)
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf import text_format
 
 from commlens.errors import GrammarError
+from commlens.hlo.edits import EditError
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto import tags
 from commlens.hlo.proto.places import FoundModule
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
+    HloInstructionProto,
     HloModuleConfigProto,
     HloModuleOutline,
     HloModuleProto,
-    PrimitiveType,
 )
+from commlens.hlo.proto.text_fields import BLANKS, COMMENT, STRING, UNCLOSED, for_parser, unknown_escape
 from commlens.hlo.proto.text_message import TextMessage
 
 if TYPE_CHECKING:
@@ -33,13 +36,10 @@ if TYPE_CHECKING:
     from commlens.hlo.proto.written import WrittenMessage
 
 _TOKEN: Final = re.compile(
-    rb"""  (?P<skipped>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*)
-         | (?P<name>\b[A-Za-z_]\w*)[ \t]{0,8}:?[ \t]{0,8}[{<]
-         | (?P<open>[{<]) | (?P<close>[}>])""",
-    re.VERBOSE,
+    rb"(?P<skipped>" + STRING + rb"|" + UNCLOSED + rb"|" + COMMENT + rb")"
+    rb"|\b(?P<name>[A-Za-z_]\w*+)" + BLANKS + rb":?+" + BLANKS + rb"(?P<open>[{<\[])"
+    rb"|(?P<bare>[{<\[])|(?P<close>[}>\]])"
 )
-_ELEMENT_TYPE: Final = re.compile(r"\b(element_type:[ \t]{0,8})([A-Z]\w*)")
-_UNKNOWN_TYPE: Final = 2**31 - 1
 _PARTS: Final = frozenset({b"computations", b"config", b"instructions"})
 _DEEPEST: Final = 100
 """As many levels as protobuf's own readers take."""
@@ -47,64 +47,105 @@ _DEEPEST: Final = 100
 
 @dataclass(slots=True)
 class _Block:
-    """A message in the text.
+    """A message in the text, or a list of messages.
 
     Attributes:
-        name: the field it is the value of.
-        parent: the message around it; None of the whole.
-        start: offset of its first field.
-        end: offset behind its last one.
-        parts: the messages directly in it that make it a module or belong to one, by name.
+        name: the field it is the value of, or in the value of.
+        around: the block around it; None of the whole.
+        start: offset of what stands in it.
+        end: offset behind that.
+        is_list: whether it is a list.
+        parts: the messages in fields of it that make it a module or belong to one, by name.
     """
 
     name: bytes
-    parent: _Block | None
+    around: _Block | None
     start: int
     end: int
+    is_list: bool = False
     parts: dict[bytes, list[_Block]] = field(default_factory=dict[bytes, "list[_Block]"])
 
     @property
-    def instructions(self) -> list[list[_Block]]:
-        """The instructions of each computation directly in it."""
-        return [each.parts.get(b"instructions", []) for each in self.parts.get(b"computations", ())]
+    def message(self) -> _Block | None:
+        """The message in a field of which it stands; None of the whole."""
+        return self.around.message if self.around is not None and self.around.is_list else self.around
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it has a computation with an instruction."""
+        return any(b"instructions" in each.parts for each in self.parts.get(b"computations", ()))
 
 
-@dataclass(frozen=True, slots=True)
 class TextPlace:
     """Where a module stands in a text.
 
-    Attributes:
+    Args:
         index: how many modules stand before it.
         start: offset of its first field.
         end: offset behind its last one.
-        instructions: by computation and position, where the fields of an instruction start and end.
+        content: the module as it is written.
+        number: how many computations were read.
     """
 
-    index: int
-    start: int
-    end: int
-    instructions: Sequence[Sequence[tuple[int, int]]]
+    def __init__(self, index: int, start: int, end: int, content: TextMessage, number: int) -> None:
+        self._index = index
+        self._start = start
+        self._end = end
+        self._content = content
+        self._number = number
+        self._checked: dict[tuple[int, int], TextMessage] = {}
 
     def module(self, source: bytes) -> TextMessage:
         """Return the module as it is written."""
-        return TextMessage(source[self.start : self.end], tags.MODULE)
+        return self._content
+
+    @cached_property
+    def _instructions(self) -> list[list[TextMessage]]:
+        """The instructions of each computation as they are written."""
+        return [each.messages(tags.INSTRUCTIONS) for each in self._content.messages(tags.COMPUTATIONS)]
 
     def instruction(self, source: bytes, encoded: Sequence[bytes], number: int, position: int) -> TextMessage:
         """Return an instruction as it is written.
 
         Raises:
-            UnreadableError: instructions are written in a way in which they are read but not found.
+            UnreadableError: instructions are written in a way in which protobuf's reader reads them and this one does
+                not find them.
         """
-        if len(self.instructions[number]) != len(encoded):
-            msg = "expected each instruction of the computation to begin with its name and bracket in one line"
-            raise UnreadableError(msg)
-        start, end = self.instructions[number][position]
-        return TextMessage(source[start:end], tags.INSTRUCTION)
+        known = self._checked.get((number, position))
+        if known is None:
+            known = self._checked[number, position] = self._found(encoded, number, position)
+        return known
+
+    def _found(self, encoded: Sequence[bytes], number: int, position: int) -> TextMessage:
+        """Cut an instruction out of the text; what was cut must say what was read."""
+        try:
+            computations = self._instructions
+        except GrammarError as error:
+            msg = f"the text is read, but not taken apart: {error}"
+            raise UnreadableError(msg) from error
+        if len(computations) == self._number and len(computations[number]) == len(encoded):
+            found = computations[number][position]
+            if found.decoded(HloInstructionProto).SerializeToString() == encoded[position]:
+                return found
+        msg = f"expected instruction {position} of computation {number} of the text where it was read, found another"
+        raise UnreadableError(msg)
 
     def with_module(self, found: FoundModule, module: WrittenMessage) -> FoundModule:
-        """Return what is found when another module stands here."""
-        content = b"".join((found.source[: self.start], module.data, found.source[self.end :]))
-        return find_modules_in_text(content)[self.index]
+        """Return what is found when another module stands here.
+
+        Raises:
+            EditError: the text would be none that can be read.
+        """
+        content = b"".join((found.source[: self._start], module.data, found.source[self._end :]))
+        try:
+            modules = find_modules_in_text(content)
+        except GrammarError as error:
+            msg = f"the text form of the module cannot be edited: {error}"
+            raise EditError(msg) from error
+        if self._index < len(modules):
+            return modules[self._index]
+        msg = "expected the module in its edited text form to have instructions, found none"
+        raise EditError(msg)
 
 
 def find_modules_in_text(data: bytes) -> list[FoundModule]:
@@ -125,13 +166,14 @@ def find_modules_in_text(data: bytes) -> list[FoundModule]:
     for index, block in enumerate(_module_blocks(data)):
         module = HloModuleProto()
         _parse(data, block, module)
-        configs = [] if block.parent is None else block.parent.parts.get(b"config", [])
+        configs = [] if block.message is None else block.message.parts.get(b"config", [])
         config = HloModuleConfigProto() if configs else None
         if config is not None:
             _parse(data, configs[0], config)
         outline = HloModuleOutline.FromString(module.SerializeToString())
-        instructions = [[(each.start, each.end) for each in computation] for computation in block.instructions]
-        found.append(FoundModule(data, outline, config, TextPlace(index, block.start, block.end, instructions)))
+        content = TextMessage(data[block.start : block.end], tags.MODULE)
+        place = TextPlace(index, block.start, block.end, content, len(outline.computations))
+        found.append(FoundModule(data, outline, config, place))
     return found
 
 
@@ -142,36 +184,47 @@ def _module_blocks(data: bytes) -> list[_Block]:
     modules: list[_Block] = []
     for token in _TOKEN.finditer(data):
         if token["skipped"]:
+            _check_escapes(token)
             continue
         if token["close"]:
-            if current.parent is None:
+            if current.around is None:
                 raise _unbalanced(token.start())
             current.end = token.start()
-            if _is_module(current):
+            if current.is_module:
                 while modules and modules[-1].start > current.start:  # those stand in this one
                     modules.pop()
                 modules.append(current)
-            current, depth = current.parent, depth - 1
+            current, depth = current.around, depth - (not current.is_list)
             continue
-        depth += 1
+        current = _opened(token, current, len(data))
+        depth += not current.is_list
         if depth > _DEEPEST:
             msg = f"expected at most {_DEEPEST} messages inside each other, found more"
             raise GrammarError(msg, position=token.start())
-        current = _opened(token["name"] or b"", current, token.end(), len(data))
     if current is not whole:
         raise _unbalanced(len(data))
-    return [whole] if _is_module(whole) else modules
+    return [whole] if whole.is_module else modules
 
 
-def _opened(name: bytes, parent: _Block, start: int, end: int) -> _Block:
-    block = _Block(name, parent, start, end)
-    if name in _PARTS:
-        parent.parts.setdefault(name, []).append(block)
+def _check_escapes(token: re.Match[bytes]) -> None:
+    """Refuse a text with an escape that would be read wrong; a comment may have any."""
+    escape = unknown_escape(token[0]) if b"\\" in token[0] and not token[0].startswith(b"#") else None
+    if escape is not None:
+        msg = f"expected an escape of protobuf's text form that stands for one byte, found {escape}"
+        raise GrammarError(msg, position=token.start())
+
+
+def _opened(token: re.Match[bytes], around: _Block, end: int) -> _Block:
+    """Return the block that a bracket opens; one without a name in a list is called as the list is."""
+    name = token["name"] or (around.name if around.is_list else b"")
+    is_list = (token["open"] or token["bare"]) == b"["
+    if is_list and around.is_list:
+        msg = "expected no list directly in a list, found one"
+        raise GrammarError(msg, position=token.start())
+    block = _Block(name, around, token.end(), end, is_list)
+    if name in _PARTS and not block.is_list and block.message is not None:
+        block.message.parts.setdefault(name, []).append(block)
     return block
-
-
-def _is_module(block: _Block) -> bool:
-    return any(block.instructions)
 
 
 def _unbalanced(position: int) -> GrammarError:
@@ -181,9 +234,8 @@ def _unbalanced(position: int) -> GrammarError:
 
 
 def _parse(data: bytes, block: _Block, message: Message) -> None:
-    text = _ELEMENT_TYPE.sub(_known_type, data[block.start : block.end].decode("utf-8", "replace"))
     try:
-        text_format.Parse(text, message, allow_unknown_field=True)
+        text_format.Parse(for_parser(data[block.start : block.end]), message, allow_unknown_field=True)
     except text_format.ParseError as error:
         fault = str(error).partition(" : ")[2] or str(error)
         msg = f"the text form of {message.DESCRIPTOR.name} cannot be read: {fault}"
@@ -196,8 +248,3 @@ def _position(data: bytes, block: _Block, error: text_format.ParseError) -> int:
     for _ in range((error.GetLine() or 1) - 1):
         position = data.find(b"\n", position) + 1
     return position + max((error.GetColumn() or 1) - 1, 0)
-
-
-def _known_type(match: re.Match[str]) -> str:
-    """Keep the name of a known element type, put a number that no type has for another one."""
-    return match[0] if match[2] in PrimitiveType.keys() else f"{match[1]}{_UNKNOWN_TYPE}"  # noqa: SIM118 - no mapping

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, final
 
 from google.protobuf import text_format
 
 from commlens.errors import GrammarError
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto.tags import NO_MESSAGE
+from commlens.hlo.proto.text_fields import blanks_before, for_parser, read_fields
 from commlens.hlo.proto.written import Word, WrittenMessage
 
 if TYPE_CHECKING:
@@ -23,17 +24,9 @@ if TYPE_CHECKING:
     from commlens.hlo.proto.tags import Kind, Tag
     from commlens.hlo.proto.written import Span, Value
 
-_STRING: Final = rb"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
-_TOKEN: Final = re.compile(
-    rb"(?P<blank>\s+|\#[^\n]*)|(?P<string>" + _STRING + rb")|(?P<open>[{<\[])|(?P<separator>[,;])|(?P<colon>:)"
-    rb"|(?P<word>[^\s\#\"'{}<>\[\],;:]+)"
-)
-_BRACKET: Final = re.compile(_STRING + rb"|\#[^\n]*|(?P<open>[{<\[])|(?P<close>[}>\]])")
 _SPECIAL: Final = re.compile(rb"[^\x20-\x7e]|[\\\"]")
 _ESCAPES: Final = MappingProxyType({b"\n": rb"\n", b"\t": rb"\t", b"\r": rb"\r", b"\\": rb"\\", b'"': rb"\""})
 _OPENING: Final = (b"{", b"<", b"[")
-_SKIPPED: Final = ("blank", "separator")
-_NAMES: Final = ("word", "open")  # a word, or that of an extension in brackets
 _STEP: Final = b"  "
 """How much further the fields of a message are indented than the message."""
 
@@ -72,7 +65,7 @@ class TextMessage(WrittenMessage):
             UnreadableError: it is none of that class.
         """
         try:
-            return text_format.Parse(self.data.decode("utf-8", "replace"), message(), allow_unknown_field=True)
+            return text_format.Parse(for_parser(self.data), message(), allow_unknown_field=True)
         except text_format.ParseError as error:
             msg = f"the text form of a {message.__name__} cannot be read: {error}"
             raise UnreadableError(msg) from error
@@ -85,7 +78,7 @@ class TextMessage(WrittenMessage):
 
     def _name(self, span: Span) -> str:
         known = self.kind.names.get(span[0])
-        return known or next(_fields(self.data[span[1] : span[4]])).name.decode("utf-8", "replace")
+        return known or next(read_fields(self.data[span[1] : span[4]])).name.decode("utf-8", "replace")
 
     def _occurrences(self, tag: Tag) -> list[Span]:
         """Return the spans of a field.
@@ -117,7 +110,8 @@ class TextMessage(WrittenMessage):
             value = _moved(values[0].data, _lead_of(data[begin:behind]))
         else:
             value = _scalar(values[0])
-        return b"".join((data[begin:start], value, data[end:behind], self._written(tag, values[1:])))
+        rest = self._written(tag, values[1:])
+        return b"".join((data[begin:start], value, data[end:behind], rest, self._gap(behind) if rest else b""))
 
     def _gap(self, place: int) -> bytes:
         return b"" if self.data[place : place + 1].isspace() else b" "
@@ -165,90 +159,14 @@ def _moved(content: bytes, lead: bytes) -> bytes:
 
 def _lead_of(field: bytes) -> bytes:
     """Return the white space right before a field, from its last line break on."""
-    begin = next((token.start for token in _tokens(field) if token.kind not in _SKIPPED), 0)
-    _, line_break, indentation = field[:begin].rpartition(b"\n")
+    _, line_break, indentation = field[: blanks_before(field)].rpartition(b"\n")
     return line_break + indentation if not indentation.strip() else b" "
-
-
-class _Token(NamedTuple):
-    """A token; brackets with all that stands between them are one."""
-
-    kind: str
-    start: int
-    end: int
-
-
-def _tokens(data: bytes) -> Iterator[_Token]:
-    """Yield the tokens of a message.
-
-    Raises:
-        GrammarError: what stands there is no token, or a bracket is not closed.
-    """
-    position = 0
-    while position < len(data):
-        match = _TOKEN.match(data, position)
-        end = None if match is None else _closed(data, match.end()) if match["open"] else match.end()
-        if match is None or end is None:
-            msg = "expected a field of a message in protobuf's text form"
-            raise GrammarError(msg, position=position)
-        yield _Token(str(match.lastgroup), position, end)
-        position = end
-
-
-def _closed(data: bytes, position: int) -> int | None:
-    """Return the offset behind the bracket that closes one opened before a position."""
-    depth = 1
-    for match in _BRACKET.finditer(data, position):
-        depth += bool(match["open"]) - bool(match["close"])
-        if depth == 0:
-            return match.end()
-    return None
-
-
-class _Field(NamedTuple):
-    """A field in the text of a message.
-
-    Attributes:
-        name: its name.
-        start: offset of its value, brackets included.
-        stop: offset behind its value.
-        end: offset behind it and a separator.
-    """
-
-    name: bytes
-    start: int
-    stop: int
-    end: int
-
-
-def _fields(data: bytes) -> Iterator[_Field]:
-    """Yield the fields of a message.
-
-    Raises:
-        GrammarError: the text is no message.
-    """
-    tokens = [token for token in _tokens(data) if token.kind != "blank"]
-    kinds = [*(token.kind for token in tokens), "", "", ""]
-    at = 0
-    while at < len(tokens):
-        name = tokens[at]
-        first = last = at + 1 + (kinds[at + 1] == "colon")
-        while kinds[first] == "string" == kinds[last + 1]:  # strings in a row are one
-            last += 1
-        if last >= len(tokens) or name.kind not in _NAMES:
-            msg = "expected the name of a field and a value behind it"
-            raise GrammarError(msg, position=name.end)
-        at = last + 1
-        end = tokens[last].end
-        if kinds[at] == "separator":
-            end, at = tokens[at].end, at + 1
-        yield _Field(data[name.start : name.end], tokens[first].start, tokens[last].end, end)
 
 
 def _spans(data: bytes, kind: Kind) -> Iterator[Span]:
     """Yield where the fields of a message stand; the value of a message or a list is what stands in its brackets."""
     begin = 0
-    for name, start, stop, end in _fields(data):
+    for name, start, stop, end in read_fields(data):
         bracketed = data[start : start + 1] in _OPENING
         yield kind.numbers.get(name.decode("latin-1"), 0), begin, start + bracketed, stop - bracketed, end
         begin = end

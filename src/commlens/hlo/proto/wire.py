@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 VARINT: Final = 0
 FIXED64: Final = 1
 BYTES: Final = 2
+GROUP: Final = 3
 FIXED32: Final = 5
+_GROUP_END: Final = 4
+_DEEPEST: Final = 100
+"""As many groups inside each other as protobuf's own readers take."""
+
 _MAX_VARINT: Final = 10
 _LONG: Final = 0x80
 """From here on a byte says that the number goes on."""
@@ -36,7 +41,7 @@ class Field(NamedTuple):
         wire_type: how its value is written.
         outset: offset of the field itself.
         start: offset of the value; of :data:`BYTES`, behind the length.
-        end: offset behind the value.
+        end: offset behind the value; of :data:`GROUP`, behind the field that closes it.
     """
 
     number: int
@@ -75,6 +80,8 @@ def read_fields(data: bytes, start: int, end: int) -> Iterator[Field]:
             _, behind = _varint(data, value, end)
         elif wire_type in (FIXED64, FIXED32):
             behind = value + (8 if wire_type == FIXED64 else 4)
+        elif wire_type == GROUP:
+            behind = _behind_group(data, number, value, end)
         else:
             msg = f"byte {position} starts no field of a protobuf message"
             raise WireError(msg)
@@ -85,6 +92,36 @@ def read_fields(data: bytes, start: int, end: int) -> Iterator[Field]:
             raise WireError(msg)
         yield Field(number, wire_type, position, value, behind)
         position = behind
+
+
+def _behind_group(data: bytes, number: int, start: int, end: int) -> int:
+    """Return the offset behind the field that closes a group; nobody writes groups any more, but they are read over.
+
+    Args:
+        data: the message.
+        number: the group's field number.
+        start: where its content starts.
+        end: where the message ends.
+
+    Raises:
+        WireError: nothing closes it, or too many stand inside each other.
+    """
+    opened, position = [number], start
+    while position < end and len(opened) <= _DEEPEST:
+        tag, value = _varint(data, position, end)
+        if tag & 7 == _GROUP_END:
+            if opened.pop() != tag >> 3:
+                break
+            if not opened:
+                return value
+            position = value
+        elif tag & 7 == GROUP:
+            opened.append(tag >> 3)
+            position = value
+        else:
+            position = next(read_fields(data, position, end)).end
+    msg = f"the group of protobuf fields that starts before byte {start} is not closed"
+    raise WireError(msg)
 
 
 def read_spans(data: bytes) -> list[tuple[int, int, int, int, int]]:

@@ -114,7 +114,7 @@ class WrittenMessage(ABC):
 
     @abstractmethod
     def _gap(self, place: int) -> bytes:
-        """Return what must stand between a new field and what stands at a place."""
+        """Return what must stand between a new field, or one before a removed one, and what stands at a place."""
 
     def messages(self, tag: Tag) -> list[Self]:
         """Return the messages in the occurrences of a field, in order."""
@@ -153,8 +153,8 @@ class WrittenMessage(ABC):
         for tag in sorted(changes, key=_number):
             values, own = changes[tag], self._occurrences(tag)
             if own:
-                splices.append((own[0][1], own[0][4], self._rewritten(own[0], tag, values) if values else b""))
-                splices += [(begin, end, b"") for _, begin, _, _, end in own[1:]]
+                splices.append(self._replacement(own[0], tag, values))
+                splices += [self._replacement(span, tag, ()) for span in own[1:]]
             elif values:
                 place = next((span[1] for span in spans if span[0] > tag.number), spans[-1][4] if spans else 0)
                 splices.append(self._insertion(place, tag, values))
@@ -169,7 +169,7 @@ class WrittenMessage(ABC):
             values: by index of the occurrence, what to write in its place: one, several, none.
         """
         return self._spliced(
-            (span[1], span[4], self._rewritten(span, tag, values[index]) if values[index] else b"")
+            self._replacement(span, tag, values[index])
             for index, span in enumerate(self._messages(tag))
             if index in values
         )
@@ -189,7 +189,12 @@ class WrittenMessage(ABC):
 
     def without(self, names: Collection[str]) -> Self:
         """Return the message without fields of these names, as :meth:`fields` has them."""
-        return self._spliced((span[1], span[4], b"") for span in self.spans if self._name(span) in names)
+        gone = (span for span in self.spans if self._name(span) in names)
+        return self._spliced((span[1], span[4], self._gap(span[4])) for span in gone)
+
+    def _replacement(self, span: Span, tag: Tag, values: Sequence[Value]) -> _Splice:
+        written = self._rewritten(span, tag, values) if values else self._gap(span[4])
+        return span[1], span[4], written
 
     def _insertion(self, place: int, tag: Tag, values: Sequence[Value]) -> _Splice:
         return place, place, self._written(tag, values) + self._gap(place)

@@ -374,7 +374,7 @@ class LayoutProto(_message.Message):
     def __init__(self, minor_to_major: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LiteralProto(_message.Message):
-    __slots__ = ("shape", "preds", "u8s", "s32s", "s64s", "u32s", "u64s", "s8s", "u16s", "s16s")
+    __slots__ = ("shape", "preds", "u8s", "s32s", "s64s", "u32s", "u64s", "f32s", "f64s", "f16s", "bf16s", "s8s", "u16s", "s16s")
     SHAPE_FIELD_NUMBER: _ClassVar[int]
     PREDS_FIELD_NUMBER: _ClassVar[int]
     U8S_FIELD_NUMBER: _ClassVar[int]
@@ -382,6 +382,10 @@ class LiteralProto(_message.Message):
     S64S_FIELD_NUMBER: _ClassVar[int]
     U32S_FIELD_NUMBER: _ClassVar[int]
     U64S_FIELD_NUMBER: _ClassVar[int]
+    F32S_FIELD_NUMBER: _ClassVar[int]
+    F64S_FIELD_NUMBER: _ClassVar[int]
+    F16S_FIELD_NUMBER: _ClassVar[int]
+    BF16S_FIELD_NUMBER: _ClassVar[int]
     S8S_FIELD_NUMBER: _ClassVar[int]
     U16S_FIELD_NUMBER: _ClassVar[int]
     S16S_FIELD_NUMBER: _ClassVar[int]
@@ -392,10 +396,14 @@ class LiteralProto(_message.Message):
     s64s: _containers.RepeatedScalarFieldContainer[int]
     u32s: _containers.RepeatedScalarFieldContainer[int]
     u64s: _containers.RepeatedScalarFieldContainer[int]
+    f32s: _containers.RepeatedScalarFieldContainer[float]
+    f64s: _containers.RepeatedScalarFieldContainer[float]
+    f16s: bytes
+    bf16s: bytes
     s8s: bytes
     u16s: bytes
     s16s: bytes
-    def __init__(self, shape: _Optional[_Union[ShapeProto, _Mapping[str, object]]] = ..., preds: _Optional[_Iterable[bool]] = ..., u8s: _Optional[bytes] = ..., s32s: _Optional[_Iterable[int]] = ..., s64s: _Optional[_Iterable[int]] = ..., u32s: _Optional[_Iterable[int]] = ..., u64s: _Optional[_Iterable[int]] = ..., s8s: _Optional[bytes] = ..., u16s: _Optional[bytes] = ..., s16s: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, shape: _Optional[_Union[ShapeProto, _Mapping[str, object]]] = ..., preds: _Optional[_Iterable[bool]] = ..., u8s: _Optional[bytes] = ..., s32s: _Optional[_Iterable[int]] = ..., s64s: _Optional[_Iterable[int]] = ..., u32s: _Optional[_Iterable[int]] = ..., u64s: _Optional[_Iterable[int]] = ..., f32s: _Optional[_Iterable[float]] = ..., f64s: _Optional[_Iterable[float]] = ..., f16s: _Optional[bytes] = ..., bf16s: _Optional[bytes] = ..., s8s: _Optional[bytes] = ..., u16s: _Optional[bytes] = ..., s16s: _Optional[bytes] = ...) -> None: ...
 
 class OpMetadata(_message.Message):
     __slots__ = ("op_name", "source_file", "source_line", "stack_frame_id")
