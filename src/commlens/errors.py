@@ -28,6 +28,20 @@ class GrammarError(CommlensError):
         self.position = position
 
 
+class PlacedError(CommlensError):
+    """Something cannot be done with an instruction, and the place of what stands in the way may be known.
+
+    Attributes:
+        line: line of the fault in the source, counted from 1; None where that has no lines or the place is not known.
+        column: column of the fault counted from 1, or None.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
 class InputError(CommlensError):
     """An input (file, folder, standard input, command-line value) cannot be used.
 

@@ -6,16 +6,20 @@ from commlens.hlo.collectives import is_collective, signature_of
 from commlens.hlo.containers import MAX_BYTES, compression_of, read_file, read_stream, uncompressed
 from commlens.hlo.discovery import Discovery, discover
 from commlens.hlo.edits import BecomeCustomCall, Combine, Edit, EditError, SetChannelId, SetFrontendAttribute
-from commlens.hlo.files import write_atomically
+from commlens.hlo.files import descriptor_named, write_atomically
+from commlens.hlo.glances import first_operand, opcode_of, seen_as_chains
 from commlens.hlo.graphs import Graph
 from commlens.hlo.group_modes import group_mode
 from commlens.hlo.header_mesh import header_meshes
 from commlens.hlo.instruction_lists import Listed, communication_in_list_order, opcode_in_memory
 from commlens.hlo.loading import load, load_all, load_inputs
+from commlens.hlo.metadata import metadata_in_words
 from commlens.hlo.model import Call, Computation, Instruction, Module, Unread, UnreadableError
 from commlens.hlo.opcodes import base_opcode
-from commlens.hlo.passes.base import Json, Pass, PassResult, Refusals, finished
+from commlens.hlo.passes.base import Json, LeftAlone, Pass, PassResult
+from commlens.hlo.passes.facts import figures, shares
 from commlens.hlo.passes.pipeline import Pipeline
+from commlens.hlo.passes.refusals import Made, Refusals, finished
 from commlens.hlo.passes.spec import Option, nearest, options_of, parse_specs, spec_of, specs_of
 from commlens.hlo.products import Original, read_original
 from commlens.hlo.reducers import reducer_of
@@ -59,7 +63,9 @@ __all__ = [
     "Instruction",
     "InstructionSite",
     "Json",
+    "LeftAlone",
     "Listed",
+    "Made",
     "Module",
     "Option",
     "Original",
@@ -84,9 +90,12 @@ __all__ = [
     "base_opcode",
     "communication_in_list_order",
     "compression_of",
+    "descriptor_named",
     "discover",
+    "figures",
     "find_all",
     "finished",
+    "first_operand",
     "group_mode",
     "header_meshes",
     "in_running_order",
@@ -95,9 +104,11 @@ __all__ = [
     "load",
     "load_all",
     "load_inputs",
+    "metadata_in_words",
     "nearest",
     "one_spelling",
     "opcode_in_memory",
+    "opcode_of",
     "options_of",
     "parse_shape",
     "parse_specs",
@@ -106,6 +117,8 @@ __all__ = [
     "read_stream",
     "reducer_of",
     "reduction_kind",
+    "seen_as_chains",
+    "shares",
     "shortened",
     "signature_of",
     "some_of",

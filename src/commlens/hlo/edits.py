@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from commlens.errors import CommlensError
+from commlens.errors import PlacedError
 
 if TYPE_CHECKING:
     from commlens.hlo.model import Instruction
 
 
-class EditError(CommlensError):
+class EditError(PlacedError):
     """Edits contradict each other or cannot be made: the module is left as it was."""
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MESHES_ATTRIBUTE: Final = "xla.sdy.meshes"
-_MESH: Final = re.compile(r"#sdy\.mesh<\[(?P<axes>[^\]]*)\](?:,\s*device_ids\s*=\s*\[(?P<ids>[\d,\s]*)\])?\s*>")
+_MESH: Final = re.compile(r"#sdy\.mesh<\[(?P<axes>[^\]\[]*+)\](?:,\s*device_ids\s*=\s*\[(?P<ids>[\d,\s]*)\])?\s*>")
 _AXIS: Final = re.compile(r'\\?"(?P<name>[^"\\]*)\\?"\s*=\s*(?P<size>\d{1,18})')
 
 

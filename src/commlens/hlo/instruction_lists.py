@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.opcodes import COLLECTIVES, DEDICATED_START, base_opcode
-from commlens.hlo.signature import Site
+from commlens.hlo.signature import InstructionSite, Site
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from commlens.hlo.model import Computation, Instruction, Module
 
@@ -52,14 +53,19 @@ def opcode_in_memory(opcode: str) -> str:
 def communication_in_list_order(module: Module) -> Iterator[tuple[Computation, list[Listed]]]:
     """Yield what may communicate: computations in file order, in each the instructions in list order.
 
+    Frontend attributes are those that an instruction has in XLA's memory, see :attr:`Module.overridden_attributes`.
+
     Args:
         module: a module.
 
     Returns:
         An iterator over the computations in which something may communicate.
     """
+    overridden = module.overridden_attributes
     for computation, items in module.communication():
         listed = [_listed(item) for item in items]
+        if overridden:
+            listed = [_in_memory(each, overridden) for each in listed]
         if module.format == "proto":  # a text gives them as written, a proto as scheduled
             listed.sort(key=_list_key)
         yield computation, listed
@@ -73,6 +79,17 @@ def _listed(item: Site | Instruction) -> Listed:
         return Listed(opcode_in_memory(item.opcode), None, item)
     except UnreadableError:
         return Listed("", None, item)
+
+
+def _in_memory(listed: Listed, overridden: Mapping[Instruction, Mapping[str, str]]) -> Listed:
+    """Return something with the frontend attributes that it has in XLA's memory."""
+    opcode, site, _ = listed
+    attributes = None if site is None else overridden.get(listed.instruction)
+    if site is None or attributes is None:
+        return listed
+    signature = replace(site.signature, frontend_attributes=attributes)
+    site = InstructionSite(listed.instruction, signature, site.channel_id)
+    return Listed(opcode, site, site)
 
 
 def _list_key(listed: Listed) -> int:

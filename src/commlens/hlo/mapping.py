@@ -1,7 +1,9 @@
-"""Large text files, without copying them into memory.
+"""Very large text files, without copying them into memory.
 
-A text of tens of megabytes is mapped: reading it costs the pages that are touched, and those belong to the system's
-cache. A mapped file must not be cut short while its module is in use; replacing it, as ``Module.write`` does, is fine.
+A text of a gigabyte and more is mapped: reading it costs the pages that are touched, and those belong to the system's
+cache. The price is that the file must stay as it is while its module is in use: where another process cuts it short or
+writes over it in place, the system ends ours (SIGBUS), or the module changes under our hands. Replacing it by a new
+file of the name, as ``Module.write`` does, is fine. Smaller files are read, and nothing done to them matters later.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from typing import Final
 from commlens.hlo.containers import compression_of
 from commlens.hlo.kinds import kind_of
 
-_LARGE: Final = 16 * 2**20
+_LARGE: Final = 2**30
+"""From which size a file is mapped: below, reading it takes a few hundredths of what is done with it."""
 _GLANCE: Final = 2**16
 
 
 def mapped_text(path: str | os.PathLike[str], *, max_bytes: int) -> mmap.mmap | None:
-    """Map a file that is large and plainly HLO text.
+    """Map a file that is very large and plainly HLO text.
 
     Args:
         path: the file.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from commlens.errors import CommlensError
+from commlens.errors import PlacedError
 from commlens.hlo.files import write_atomically
 from commlens.hlo.graphs import Graph, graph_of
 from commlens.hlo.opcodes import FLAG_CARRIERS, base_opcode
@@ -31,7 +31,7 @@ Role = Literal["body", "condition", "branch", "call", "fusion", "async", "custom
 """What a called computation is to its caller; the last where the caller names it but cannot be read."""
 
 
-class UnreadableError(CommlensError):
+class UnreadableError(PlacedError):
     """Something that looks like a collective cannot be read; the text says what and why."""
 
 
@@ -156,8 +156,8 @@ class Instruction(ABC):
         """Return another attribute as the text spells it (strings unquoted), None where it is absent.
 
         Known to both backends: ``backend_config``, ``custom_call_target``, ``kind`` (of a fusion), ``direction``
-        (of a comparison), ``index`` (of a get-tuple-element), ``replica_group_ids``, ``literal`` (of a scalar
-        constant), ``parameter_number``.
+        (of a comparison), ``index`` (of a get-tuple-element), ``replica_group_ids``, ``literal`` (of a constant;
+        in a proto of no or one dimension), ``parameter_number``.
         """
 
     @property
@@ -267,8 +267,7 @@ class Computation(ABC):
 
         Source: xla/hlo/ir/hlo_computation.cc. Takes time in proportion to the computation.
         """
-        order = self.graph().post_order()
-        instructions = self.instructions  # asked last: the edges may show that they are not as they seemed
+        instructions, order = self.instructions, self.graph().post_order()
         return [instructions[position] for position in order]
 
     def __repr__(self) -> str:
@@ -306,6 +305,11 @@ class Module(ABC):
     @abstractmethod
     def computation(self, name: str) -> Computation | None:
         """Return the computation of that name, None if there is none."""
+
+    @property
+    def overridden_attributes(self) -> Mapping[Instruction, Mapping[str, str]]:
+        """Frontend attributes, by instruction, that XLA puts in the place of its own when it reads the module."""
+        return {}
 
     def communication(self) -> Iterator[tuple[Computation, Iterable[Site | Instruction]]]:
         """Yield the computations in which something may communicate, in file order, with what that is."""

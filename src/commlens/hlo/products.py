@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
 
 from commlens.errors import InputError
 from commlens.hlo.containers import MAX_BYTES, compression_of, read_raw_file, read_raw_stream, uncompressed
+from commlens.hlo.files import real_path
 from commlens.hlo.kinds import kind_of
 from commlens.hlo.loading import STANDARD_INPUT, read_modules
 
@@ -84,7 +85,7 @@ class Original:
             _zstd(b"", str(path))
         inner = path.with_suffix("") if path.suffix.lower() in _COMPRESSIONS else path
         promised = _promised(inner.suffix.lower())
-        if promised not in (None, self.form) and Path(target).resolve() != Path(self.path).resolve():
+        if promised not in (None, self.form) and real_path(target) != real_path(self.path):
             reason = (
                 f"expected a name such as {inner.stem}{self.ending}, for {self.path} holds {self.form} and nothing is "
                 f"converted, found the ending {inner.suffix}, which stands for {promised}"

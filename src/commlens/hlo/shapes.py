@@ -52,7 +52,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _MAX_DIGITS = len(str(2**63 - 1))
-_DIMENSION = re.compile(r"\s*(?P<dynamic><=)?\s*(?P<size>\d+|\?)\s*", re.ASCII)
+_DIMENSION = re.compile(r"\s*+(?:(?P<dynamic><=)\s*+)?(?P<size>\d+|\?)\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from commlens.hlo.edits import EditError
 from commlens.hlo.placement import Combination, place
 from commlens.hlo.text.combining import Member, combined
-from commlens.hlo.text.lexis import blank_comments
+from commlens.hlo.text.lexis import as_text, blank_comments
 from commlens.hlo.text.line import shape_end
 from commlens.hlo.text.printed_lines import PrintedLines
 from commlens.hlo.text.splices import Splice, spliced
@@ -74,8 +74,9 @@ def arranged(
         All splices, the others among them.
 
     Raises:
-        EditError: members depend on each other, or one cannot be combined.
+        EditError: members depend on each other, one cannot be combined, or a name is given twice.
     """
+    _check_names(computation)
     lines = _Lines(computation)
     contents: dict[int, list[bytes]] = {}
     combinations: list[Combination[int]] = []
@@ -90,6 +91,20 @@ def arranged(
     placement = place(range(len(lines)), lines.predecessors, combinations)
     own_places: Mapping[int, Sequence[int]] = {position: (position,) for position in contents if position >= 0}
     return list(_Spelling(lines, contents, sorted(others)).splices({**own_places, **placement.places}))
+
+
+def _check_names(computation: TextComputation) -> None:
+    """Refuse a computation with two instructions of one name: whose users move along, nobody can say.
+
+    Raises:
+        EditError: it has two such.
+    """
+    repeated = computation.definitions.repeated()
+    if repeated is not None:
+        name, (first, second) = as_text(repeated[0]), map(computation.module.line_of, repeated[1:])
+        msg = f"expected each instruction of {computation.name} to have a name of its own, found {name} in the lines "
+        msg += f"{first} and {second}: nothing can be combined there"
+        raise EditError(msg, line=second, column=computation.module.column_of(repeated[2]))
 
 
 def _member(whole: Whole) -> Member:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.edits import EditError
+from commlens.hlo.swaps import swap_of, swapped_layout
 from commlens.hlo.text.attribute_edits import LAST_ATTRIBUTES, map_entries
 from commlens.hlo.text.lexis import NAME, as_text, split_list
 from commlens.hlo.text.rewriting import rewritten
@@ -222,20 +223,11 @@ def _swap(line: Line, dimension: int | None) -> tuple[int, ...] | None:
     Raises:
         EditError: the member has no such dimensions.
     """
-    if dimension is None:
-        return None
     own = read_integers(line.value("dimensions") or b"")
     shape = _ARRAY.fullmatch(line.text, *line.shape_span)
     rank = 0 if shape is None else len(shape["dims"].split(b","))
-    if not own or not 0 <= own[0] < rank or not 0 <= dimension < rank:
-        found = as_text(line.text[slice(*line.shape_span)])
-        msg = f"expected dimension {dimension} in {line.name}, and one of its own to gather along, found {found}"
-        raise EditError(msg)
-    if own[0] == dimension:
-        return None
-    order = list(range(rank))
-    order[own[0]], order[dimension] = dimension, own[0]
-    return tuple(order)
+    found = as_text(line.text[slice(*line.shape_span)])
+    return swap_of(own[0] if own else None, dimension, rank, line.name, found)
 
 
 def _swapped_operand(
@@ -262,8 +254,5 @@ def _swapped(member: Member, shape: bytes, swap: Sequence[int]) -> bytes:
     swapped = b"%s[%s]" % (array["type"], b",".join(dims[axis].strip() for axis in swap))
     if array["rest"] is None:
         return swapped
-    order = read_integers(b"{%s}" % array["order"]) or ()
-    if order and sorted(order) != list(range(len(swap))):
-        msg = f"expected a layout of {len(swap)} dimensions for {member.line.name}, found {as_text(shape)}"
-        raise EditError(msg)
-    return b"%s{%s%s}" % (swapped, _joined([swap.index(axis) for axis in order]), array["rest"])
+    order = swapped_layout(read_integers(b"{%s}" % array["order"]) or (), swap, member.line.name, as_text(shape))
+    return b"%s{%s%s}" % (swapped, _joined(order), array["rest"])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from commlens.hlo.signature import Site
-from commlens.hlo.text.careful import find_instructions
 from commlens.hlo.text.hidden import hidden_calls
-from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.printed_lines import INDENT
 from commlens.hlo.text.sites import IrregularLineError, LineReader, Other, is_caller, must_be_looked_into
 from commlens.hlo.text.values import LOOKED_AT
@@ -18,6 +15,7 @@ if TYPE_CHECKING:
 
     from commlens.hlo.model import Instruction, Unread
     from commlens.hlo.text.computation import TextComputation
+    from commlens.hlo.text.instruction import TextInstruction
     from commlens.hlo.text.layout import Layout
 
 
@@ -126,20 +124,4 @@ def printed_fusions(layout: Layout) -> Iterator[TextInstruction]:
     known = frozenset(layout.irregular)
     for number, which in layout.by_computation(fusions):
         if number not in known:
-            yield from _fusions_of(layout.computation(number), fusions[which].tolist())
-
-
-def _fusions_of(computation: TextComputation, positions: list[int]) -> list[TextInstruction]:
-    """Return the fusions of one computation, given where their opcodes stand; some may go on below their line."""
-    text = computation.text
-    found: list[TextInstruction] = []
-    for position in positions:
-        start, end = text.rfind(b"\n", 0, position) + 1 + INDENT, text.find(b"\n", position)
-        end = len(text) if end < 0 else end
-        line = text[start:end]
-        if b" = " not in line or b"calls=" not in line or line.endswith(b","):
-            starts, stop, _ = find_instructions(text, computation.body)
-            spans = pairwise([*starts, stop])
-            return [TextInstruction(computation, *span) for span in spans if b"fusion" in text[slice(*span)]]
-        found.append(TextInstruction(computation, start, end))
-    return found
+            yield from map(layout.computation(number).at, fusions[which].tolist())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import cached_property
+from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.graphs import graph_of
@@ -18,7 +19,7 @@ from commlens.hlo.text.line import ANONYMOUS, nested_spans
 from commlens.hlo.text.printed_lines import INDENT, PrintedLines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from commlens.hlo.graphs import Graph
     from commlens.hlo.model import Instruction
@@ -29,9 +30,9 @@ _HEADER: Final = re.compile(rb"\s*(?P<entry>ENTRY\b\s*)?%?(?P<name>" + NAME + rb
 _DEEPEST_NESTING: Final = 20
 _FEW: Final = 32
 """Up to so many instructions are kept, so that each is taken apart once: reducers are asked again and again."""
-_MAYBE_NESTED: Final = re.compile(rb"[a-z]\s*\([^()\"]*[a-z]\s*\(")
+_CALL: Final = re.compile(rb"[a-z0-9]\s*+(?:\(|/[*/])")
 _PRINTED_ROOT: Final = re.compile(rb"\n  ROOT(?=\s)")
-_ROOT: Final = re.compile(rb"\s*ROOT\s")
+_ROOT: Final = re.compile(rb"\s*ROOT(?![\w.\-])")
 
 
 class TextComputation(Computation):
@@ -71,11 +72,12 @@ class TextComputation(Computation):
         self.text = module.text
 
     def read_carefully(self) -> None:
-        """Find the instructions token by token: the computation is not laid out as compilers print it after all."""
+        """Find the instructions token by token: the computation is not laid out as compilers print it after all.
+
+        That shows when the lines that may communicate are read, before anybody is told of the others.
+        """
         self.starts = find_instructions(self.text, self.body)[0]
-        for made in ("definitions", "_graph", "_instructions", "_nested_by_name", "_root"):
-            if made in vars(self):
-                delattr(self, made)
+        vars(self).pop("definitions", None)  # operands were looked up already
 
     @property
     def module(self) -> TextModule:
@@ -134,8 +136,12 @@ class TextComputation(Computation):
         """Return the instruction of a name that is used at an offset: most stand a few lines above their use."""
         value = self.definitions.value_of(name.encode(), before)
         if value is None:
-            return self._nested_by_name.get(name) if name.endswith(ANONYMOUS) else None
+            return self._nested[1].get(name) if ANONYMOUS in name else None
         return self.at(value)
+
+    def nested_name(self, start: int) -> str | None:
+        """Return the name of the instruction that stands as an operand at an offset, None where none does."""
+        return self._nested[0].get(start)
 
     def at(self, position: int) -> TextInstruction:
         """Return the instruction that stands at a position, none that is an operand of another."""
@@ -148,8 +154,22 @@ class TextComputation(Computation):
         return TextInstruction(self, self.starts[behind - 1], stop)
 
     @cached_property
-    def _nested_by_name(self) -> dict[str, TextInstruction]:
-        return {each.name: each for each in reversed(self.instructions) if each.nested}
+    def _nested(self) -> tuple[dict[int, str], dict[str, TextInstruction]]:
+        """The names of the instructions that stand as operands, by where they start, and those instructions by name.
+
+        XLA numbers what bears the same name as it reads it, here from one in every computation.
+        """
+        nested = [each for each in self.instructions if each.nested] if self.starts is not None else []
+        taken = {each.name for each in self.instructions if not each.nested} if nested else set[str]()
+        names: dict[int, str] = {}
+        numbers: dict[str, Iterator[int]] = {}
+        for each in nested:
+            name = base = _written_name(each)
+            while name in taken:
+                name = f"{base}.{next(numbers.setdefault(base, count(1)))}"
+            taken.add(name)
+            names[each.start] = name
+        return names, {names[each.start]: each for each in nested}
 
     @property
     def root(self) -> TextInstruction:
@@ -177,12 +197,8 @@ class TextComputation(Computation):
 
     @cached_property
     def _graph(self) -> Graph:
-        if self.starts is None:
-            printed = printed_graph(self)
-            if printed is not None:
-                return printed
-            self._module.read_carefully(self)
-        return graph_of(self.instructions)
+        printed = printed_graph(self) if self.starts is None else None
+        return graph_of(self.instructions) if printed is None else printed
 
     def communication(self) -> Iterable[Site | Instruction]:
         """Yield what may communicate, as written."""
@@ -191,10 +207,19 @@ class TextComputation(Computation):
                 yield from found
 
 
+def _written_name(nested: TextInstruction) -> str:
+    try:
+        return nested.written_name
+    except UnreadableError:
+        return ANONYMOUS.removeprefix(".")  # there is something, and nobody can say what
+
+
 def _nested_in(instruction: TextInstruction, depth: int = 0) -> list[TextInstruction]:
     """Return the instructions that stand as operands of another, innermost first, to a depth that people write."""
     text = instruction.computation.text
-    if depth > _DEEPEST_NESTING or _MAYBE_NESTED.search(text, instruction.start, instruction.end) is None:
+    quote = text.find(b'"', instruction.start, instruction.end)
+    calls = _CALL.finditer(text, instruction.start, instruction.end if quote < 0 else quote)
+    if depth > _DEEPEST_NESTING or len([*islice(calls, 2)]) < 2:
         return []
     try:
         line = instruction.parts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from commlens.hlo.text.lexis import NAME
+from commlens.hlo.text.lexis import DEFINITION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NEAR: Final = 2048
 _TOP: Final = 8192
-_DEFINITION: Final = re.compile(rb"\s*(?:ROOT\s+)?%?(" + NAME + rb")\s*=\s*")
+_DEFINITION: Final = re.compile(DEFINITION)
 _REGULAR: Final = re.compile(rb"^[ \t]+(?:ROOT[ \t]+)?%?([^\s=%]+)[ \t]*=", re.MULTILINE)
 
 
@@ -75,17 +75,33 @@ class Definitions:
                 return found + len(needle)
         return None
 
+    def repeated(self) -> tuple[bytes, int, int] | None:
+        """Return a name that is defined twice, and where both times, offsets in the file; None where there is none.
+
+        XLA refuses such a text: nobody can say which of the two a use means.
+        """
+        hashes, offsets = self._sorted()
+        for second in (np.flatnonzero(hashes[1:] == hashes[:-1]) + 1).tolist():
+            one, other = (_DEFINITION.match(self._text, int(offsets[each])) for each in (second - 1, second))
+            if one is not None and other is not None and one["name"] == other["name"]:
+                return one["name"], one.start("name"), other.start("name")
+        return None
+
     def _mapped(self, name: bytes) -> int | None:
-        if self._hashes is None or self._offsets is None:
-            self._hashes, self._offsets = self._map()
+        hashes, offsets = self._sorted()
         wanted = hash(name)
-        first = int(np.searchsorted(self._hashes, wanted))
-        while first < self._hashes.size and self._hashes[first] == wanted:
-            definition = _DEFINITION.match(self._text, int(self._offsets[first]))
-            if definition is not None and definition[1] == name:
+        first = int(np.searchsorted(hashes, wanted))
+        while first < hashes.size and hashes[first] == wanted:
+            definition = _DEFINITION.match(self._text, int(offsets[first]))
+            if definition is not None and definition["name"] == name:
                 return definition.end()
             first += 1
         return None
+
+    def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if self._hashes is None or self._offsets is None:
+            self._hashes, self._offsets = self._map()
+        return self._hashes, self._offsets
 
     def _map(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the hashes of all defined names in ascending order, and where their definitions start."""
@@ -98,7 +114,7 @@ class Definitions:
             for start in self._starts:
                 match = _DEFINITION.match(self._text, start)
                 if match is not None:
-                    hashes.append(hash(match[1]))
+                    hashes.append(hash(match["name"]))
                     offsets.append(start)
         order = np.argsort(np.frombuffer(hashes, dtype=np.int64), kind="stable")
         return np.frombuffer(hashes, dtype=np.int64)[order], np.frombuffer(offsets, dtype=np.int64)[order]

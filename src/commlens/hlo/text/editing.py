@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from commlens.hlo.agreement import agreement_of, check_combination
+from commlens.hlo.agreement import AttributeChange, agreement_of, check_combination
 from commlens.hlo.edits import EditError
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.text.arranging import Step, Whole, arranged
 from commlens.hlo.text.attribute_edits import attribute_splices
+from commlens.hlo.text.damage import two_in_one, unclosed
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.quick_edits import QuickEditor
 from commlens.hlo.text.rewriting import custom_call_splices
 from commlens.hlo.text.splices import Splice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from commlens.hlo.agreement import Agreement
     from commlens.hlo.edits import Edit
@@ -49,24 +50,50 @@ def splices_of(module: TextModule, edits: Iterable[Edit]) -> list[Splice]:
         raise EditError(msg)
 
     agreement = agreement_of(edits, own)
-    splices = [*_attribute_splices(module, agreement), *_custom_calls(module, agreement)]
+    splices = [*_attribute_splices(module, agreement), *_custom_calls(agreement)]
     return _with_combinations(module, agreement, splices) if agreement.combinations else splices
 
 
 def _attribute_splices(module: TextModule, agreement: _Agreement) -> Iterator[Splice]:
     editor = QuickEditor()
-    for instruction, change in agreement.attributes.items():
+    for instruction, change in _with_overriding(module, agreement.attributes).items():
         quick = editor.splices(instruction, change) if instruction.computation.starts is None else None
         if quick is not None:
             yield from quick
             continue
-        whole = _whole(module, instruction)
+        whole = _whole(instruction)
         yield from _shifted(attribute_splices(whole.line, whole.source, change), whole.offset)
 
 
-def _custom_calls(module: TextModule, agreement: _Agreement) -> Iterator[Splice]:
+def _with_overriding(
+    module: TextModule, changes: Mapping[TextInstruction, AttributeChange]
+) -> Mapping[TextInstruction, AttributeChange]:
+    """Add what must change with an operation whose frontend attributes XLA takes from another instruction.
+
+    Raises:
+        EditError: that instruction is to get another value.
+    """
+    if not module.overriding:
+        return changes
+    found = dict(changes)
+    for instruction, change in changes.items():
+        other = module.overriding.get(instruction)
+        if other is None or not change.frontend_attributes:
+            continue
+        channel_id, values = found.get(other) or AttributeChange(None, {})
+        for key, value in change.frontend_attributes.items():
+            if values.get(key, value) != value:
+                row, column = other.place_of()
+                msg = f"expected the value of {instruction.name} for the frontend attribute {key} of {other.name}, from"
+                msg += f" which it gets its own when XLA reads the text: {value!r}, found {values[key]!r}"
+                raise EditError(msg, line=row, column=column)
+        found[other] = AttributeChange(channel_id, {**values, **change.frontend_attributes})
+    return found
+
+
+def _custom_calls(agreement: _Agreement) -> Iterator[Splice]:
     for instruction, edit in agreement.custom_calls.items():
-        whole = _whole(module, instruction)
+        whole = _whole(instruction)
         yield from _shifted(custom_call_splices(whole.line, edit), whole.offset)
 
 
@@ -77,8 +104,8 @@ def _shifted(splices: Iterable[Splice], offset: int) -> Iterator[Splice]:
 def _with_combinations(module: TextModule, agreement: _Agreement, others: list[Splice]) -> list[Splice]:
     """Return all splices, given those that are no combinations; they move along with their instructions."""
     steps: dict[TextComputation, list[Step]] = {}
-    for edit, instructions in agreement.combinations:  # first: one may show that a computation is not as printed
-        members = [_whole(module, instruction) for instruction in instructions]
+    for edit, instructions in agreement.combinations:
+        members = [_whole(instruction) for instruction in instructions]
         check_combination(edit, [member.instruction for member in members])
         steps.setdefault(members[0].instruction.computation, []).append(Step(edit, members))
     fresh = {opcode: module.fresh_names(opcode) for opcode in ("transpose", "get-tuple-element")}
@@ -91,26 +118,28 @@ def _with_combinations(module: TextModule, agreement: _Agreement, others: list[S
     return [*found, *others]
 
 
-def _whole(module: TextModule, instruction: TextInstruction) -> Whole:
+def _whole(instruction: TextInstruction) -> Whole:
     """Return an instruction taken apart: all of its lines, where it has several.
 
     Raises:
         EditError: it cannot be taken apart, or stands as an operand of another and can have no attributes.
     """
     computation = instruction.computation
-    if computation.starts is None and not instruction.is_whole_line:
-        module.read_carefully(computation)
     if computation.starts is not None and not instruction.nested:
         instruction = computation.at(instruction.start)
     try:
         line = instruction.parts
     except UnreadableError as error:
         msg = f"the instruction {instruction.excerpt!r} cannot be edited: {error}"
-        raise EditError(msg) from error
-    if line.fault is not None:
-        msg = f"the attributes of {line.name} cannot be edited: {line.fault}"
-        raise EditError(msg)
+        raise EditError(msg, line=error.line, column=error.column) from error
     if instruction.nested:
-        msg = f"{line.name} cannot be edited where it stands as an operand of another: give it a line of its own"
-        raise EditError(msg)
-    return Whole(instruction, line, instruction.end - len(line.text))
+        row, column = instruction.place_of()
+        msg = f"{instruction.name} cannot be edited where it stands as an operand of another: give it a line of its own"
+        raise EditError(msg, line=row, column=column)
+    offset = instruction.end - len(line.text)
+    fault = line.fault or unclosed(instruction) or two_in_one(line)
+    if fault is not None:
+        row, column = instruction.place_of(offset + fault.position)
+        msg = f"the attributes of {line.name} cannot be edited: {fault}"
+        raise EditError(msg, line=row, column=column)
+    return Whole(instruction, line, offset)

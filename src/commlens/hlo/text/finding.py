@@ -30,10 +30,8 @@ def instructions_with(layout: Layout, opcodes: Collection[str]) -> Iterator[Text
     positions = np.array(sorted({each for opcode in opcodes for each in _positions(layout, opcode)}), dtype=np.int64)
     for number, which in layout.by_computation(positions):
         computation = layout.computation(number)
-        found = _in_printed(computation, positions[which].tolist(), opcodes) if computation.starts is None else None
-        if found is None:
-            found = _in_irregular(layout.read_carefully(number), positions[which].tolist(), opcodes)
-        yield from found
+        find = _in_printed if computation.starts is None else _in_irregular
+        yield from find(computation, positions[which].tolist(), opcodes)
 
 
 def _positions(layout: Layout, opcode: str) -> Iterator[int]:
@@ -47,20 +45,10 @@ def _positions(layout: Layout, opcode: str) -> Iterator[int]:
         position = behind
 
 
-def _in_printed(
-    computation: TextComputation, positions: list[int], opcodes: Collection[str]
-) -> list[TextInstruction] | None:
-    """Return the instructions on the lines of these positions; None where a line is not one whole instruction."""
-    found: list[TextInstruction] = []
-    for position in positions:
-        instruction = computation.at(position)
-        if found and found[-1].start == instruction.start:
-            continue
-        if not instruction.is_whole_line:
-            return None
-        if instruction.opcode in opcodes:
-            found.append(instruction)
-    return found
+def _in_printed(computation: TextComputation, positions: list[int], opcodes: Collection[str]) -> list[TextInstruction]:
+    """Return the instructions on the lines of these positions that have one of the opcodes."""
+    lines = {each.start: each for each in map(computation.at, positions)}
+    return [each for each in lines.values() if _has_one_of(each, opcodes)]
 
 
 def _in_irregular(
@@ -70,10 +58,13 @@ def _in_irregular(
     found: list[TextInstruction] = []
     for instruction in computation.instructions:
         first = bisect_left(positions, instruction.start)
-        if first < len(positions) and positions[first] < instruction.end:
-            try:
-                if instruction.opcode in opcodes:
-                    found.append(instruction)
-            except UnreadableError:
-                continue  # whatever it is, nobody can say that it has one of the opcodes
+        if first < len(positions) and positions[first] < instruction.end and _has_one_of(instruction, opcodes):
+            found.append(instruction)
     return found
+
+
+def _has_one_of(instruction: TextInstruction, opcodes: Collection[str]) -> bool:
+    try:
+        return instruction.opcode in opcodes
+    except UnreadableError:
+        return False  # whatever it is, nobody can say that it has one of the opcodes

@@ -15,10 +15,13 @@ from commlens.hlo.text.lexis import STRING, unquoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from commlens.hlo.text.computation import TextComputation
+
 _TABLE: Final = re.compile(rb"^(FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*$", re.MULTILINE)
 _NAMED: Final = re.compile(rb"^[ \t]*(\d{1,9})[ \t]+(" + STRING + rb")", re.MULTILINE)
 _FIELDS: Final = re.compile(rb"^[ \t]*(\d{1,9})[ \t]+\{([^{}\n]*)\}", re.MULTILINE)
-_FIELD: Final = re.compile(rb"(\w+)=(\d{1,9})")
+_FRAME_DIGITS: Final = 10
+_FIELD: Final = re.compile(rb"(?<!\w)(\w++)=(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +72,12 @@ def _rows(table: bytes) -> list[tuple[int, dict[str, int]]]:
         (int(number), {key.decode(): int(value) for key, value in _FIELD.findall(fields)})
         for number, fields in _FIELDS.findall(table)
     ]
+
+
+def source_of(metadata: Mapping[str, str], computation: TextComputation) -> str | None:
+    """Return ``"file:line"`` of an instruction's metadata, None where it states none."""
+    file = metadata.get("source_file")
+    if file is not None:
+        return f"{file}:{metadata.get('source_line', '0')}"
+    frame = metadata.get("stack_frame_id", "")
+    return computation.module.frames.source(int(frame)) if frame.isdecimal() and len(frame) < _FRAME_DIGITS else None

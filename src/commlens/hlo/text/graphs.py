@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.graphs import Graph
-from commlens.hlo.text.careful import find_instructions
 from commlens.hlo.text.lexis import NAME
 from commlens.hlo.text.printed_lines import INDENT, PrintedLines
 
@@ -43,7 +42,7 @@ def printed_graph(computation: TextComputation) -> Graph | None:
         computation: the computation.
 
     Returns:
-        The edges; None where a line turns out not to be one whole instruction.
+        The edges; None where a line turns out not to be one whole instruction: then it is damaged.
 
     Raises:
         UnreadableError: operands or attributes of an instruction cannot be made out.
@@ -65,8 +64,6 @@ def printed_graph(computation: TextComputation) -> Graph | None:
                 broken.add(position)
     except _NotPrintedError:
         return None
-    if broken and len(find_instructions(computation.text, computation.body)[0]) != len(lines):
-        return None  # what seems not to be defined stands behind another on its line
     return Graph(operands, control, frozenset(broken))
 
 

@@ -12,13 +12,15 @@ from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.shapes import Shape, parse_shape, read_shape
 from commlens.hlo.text.careful import is_one_instruction
-from commlens.hlo.text.lexis import NAME, as_text, blank_comments, closing, unquoted
-from commlens.hlo.text.line import Line, Operand, nested_spans, parse_line, parse_nested
+from commlens.hlo.text.damage import hides_collective, unclosed
+from commlens.hlo.text.frames import source_of
+from commlens.hlo.text.lexis import DEFINITION, as_text, unquoted
+from commlens.hlo.text.line import ANONYMOUS, Line, Operand, nested_spans, parse_line, parse_nested, shape_text
 from commlens.hlo.text.values import (
     CALL_ATTRIBUTES,
-    COMMUNICATES,
     SPOKEN_OF,
     callees,
+    groups_by_number,
     metadata_spans,
     read_integer,
     read_integers,
@@ -30,10 +32,9 @@ from commlens.topology import CollectiveDeviceList, parse_replica_groups, parse_
 if TYPE_CHECKING:
     from commlens.hlo.model import Role
     from commlens.hlo.text.computation import TextComputation
-    from commlens.hlo.text.lexis import Text
     from commlens.topology import DeviceList, SourceTargetPairs
 
-_NAME: Final = re.compile(rb"\s*(?:ROOT\s+)?%?(" + NAME + rb")\s*=")
+_NAME: Final = re.compile(DEFINITION)
 _BOOLEANS: Final = (b"true", b"false")
 
 
@@ -68,11 +69,36 @@ class TextInstruction(Instruction):
                 text = self._computation.text[self.start : self.end]
                 line = parse_nested(text) if self.nested else parse_line(text)
             except GrammarError as error:
-                raise UnreadableError(str(error)) from error
-            if line.fault is not None and not is_collective(line.opcode) and _hides_collective(line):
-                raise UnreadableError(str(line.fault))
+                raise self._unreadable(str(error), self.start + (0 if self.nested else error.position)) from error
+            if line.fault is not None and not is_collective(line.opcode) and hides_collective(line):
+                raise self._unreadable(str(line.fault), self._offset(line, line.fault.position))
             self._line = line if line.fault is not None or not self._is_cut(line) else replace(line, fault=_CUT)
         return self._line
+
+    def _offset(self, line: Line, position: int) -> int:
+        """Return where in the file a position in the parts of this instruction is; that of a nested one has a name."""
+        return max(self.start, self.end - len(line.text) + position)
+
+    def _unreadable(self, why: str, offset: int | None = None) -> UnreadableError:
+        """Say why something cannot be read, and where: at an offset in the file, or where the name stands."""
+        line, column = self.place_of(offset)
+        return UnreadableError(why, line=line, column=column)
+
+    def place_of(self, offset: int | None = None) -> tuple[int, int]:
+        """Return line and column, counted from 1, of an offset in the file; without one, of the name."""
+        module = self._computation.module
+        if offset is None:
+            match = None if self.nested else _NAME.match(module.text, self.start, self.end)
+            offset = self._first if match is None else match.start("mark")
+        return module.line_of(offset), module.column_of(offset)
+
+    @property
+    def _first(self) -> int:
+        """The offset of the first byte that is no blank."""
+        text, start = self._computation.text, self.start
+        while start < self.end and text[start : start + 1].isspace():
+            start += 1
+        return start
 
     @property
     def is_whole_line(self) -> bool:
@@ -91,9 +117,14 @@ class TextInstruction(Instruction):
 
     @property
     def name(self) -> str:
-        """The name without ``%``."""
-        match = _NAME.match(self._computation.text, self.start, self.end)
-        return self.parts.name if match is None else as_text(match[1])
+        """The name without ``%``; of one that stands as an operand, the one that XLA gives it."""
+        return (self._computation.nested_name(self.start) if self.nested else None) or self.written_name
+
+    @property
+    def written_name(self) -> str:
+        """The name as it is written; of one that stands as an operand, its opcode and a mark, whatever others bear."""
+        match = None if self.nested else _NAME.match(self._computation.text, self.start, self.end)
+        return self.parts.name if match is None else as_text(match["name"])
 
     @property
     def opcode(self) -> str:
@@ -108,11 +139,7 @@ class TextInstruction(Instruction):
     @property
     def line(self) -> int:
         """Line in the text, counted from 1."""
-        text = self._computation.text
-        start = self.start
-        while text[start : start + 1].isspace():
-            start += 1
-        return self._computation.module.line_of(start)
+        return self._computation.module.line_of(self._first)
 
     @property
     def shape(self) -> Shape:
@@ -120,11 +147,11 @@ class TextInstruction(Instruction):
         start, end = self.parts.shape_span
         if start == end:
             msg = f"expected a result shape before {self.opcode}, found none"
-            raise UnreadableError(msg)
+            raise self._unreadable(msg, self._offset(self.parts, start))
         try:
             return parse_shape(self.parts.text[start:end].decode("latin-1"))
         except GrammarError as error:
-            raise UnreadableError(str(error)) from error
+            raise self._unreadable(str(error), self._offset(self.parts, start + error.position)) from error
 
     def _operands(self) -> list[Operand]:
         if self.opcode in _WITHOUT_OPERANDS:
@@ -132,17 +159,22 @@ class TextInstruction(Instruction):
         try:
             return self.parts.operands()
         except GrammarError as error:
-            raise UnreadableError(str(error)) from error
+            raise self._unreadable(str(error), self._offset(self.parts, error.position)) from error
 
     @property
     def operand_names(self) -> tuple[str, ...]:
         """The names of the operands in order, defined or not."""
         if self.opcode in _WITHOUT_OPERANDS:
             return ()
+        parts, computation = self.parts, self._computation
         try:
-            return tuple(self.parts.operand_names())
+            names = parts.operand_names()
         except GrammarError as error:
-            raise UnreadableError(str(error)) from error
+            raise self._unreadable(str(error), self._offset(parts, error.position)) from error
+        if not any(name.endswith(ANONYMOUS) for name in names):
+            return tuple(names)
+        places = [self.end - len(parts.text) + start for start, _ in parts.operand_spans()]
+        return tuple(computation.nested_name(place) or name for place, name in zip(places, names, strict=True))
 
     @property
     def operands(self) -> tuple[TextInstruction, ...]:
@@ -157,25 +189,27 @@ class TextInstruction(Instruction):
 
     def _undefined(self, name: str) -> UnreadableError:
         place = f"the computation {self._computation.name}" if self._computation.name else "the text"
-        return UnreadableError(f"the operand {name} of {self.name} is not defined in {place}")
+        return self._unreadable(f"the operand {name} of {self.name} is not defined in {place}")
 
     def operand_shapes(self) -> tuple[Shape, ...]:
         """Return the shapes of the operands, as stated beside them or as defined."""
-        return tuple(
-            self._shape_of(operand.name) if operand.shape is None else operand.shape for operand in self._operands()
-        )
+        operands = self._operands()
+        if all(operand.shape is not None for operand in operands):
+            return tuple(operand.shape for operand in operands if operand.shape is not None)
+        pairs = zip(operands, self.operand_names, strict=True)
+        return tuple(self._shape_of(name) if operand.shape is None else operand.shape for operand, name in pairs)
 
     def _shape_of(self, name: str) -> Shape:
         """Return the shape with which an operand is defined."""
         computation = self._computation
         behind = computation.definitions.value_of(name.encode(), self.start)
         if behind is None:
-            raise self._undefined(name)
+            return self._defined(name).shape  # of one that is an operand itself
         try:
-            return read_shape(_shape_text(computation.text, behind), 0)[0]
+            return read_shape(shape_text(computation.text, behind), 0)[0]
         except GrammarError as error:
             msg = f"the shape of the operand {name} cannot be read: {error}"
-            raise UnreadableError(msg) from error
+            raise self._unreadable(msg, behind) from error
 
     @property
     def is_root(self) -> bool:
@@ -185,9 +219,14 @@ class TextInstruction(Instruction):
     def _value(self, key: str) -> bytes | None:
         """Return an attribute as written; refuse to answer where the attributes could not be taken apart."""
         value = self.parts.value(key)
-        if value is None and self.parts.fault is not None:
-            raise UnreadableError(str(self.parts.fault))
+        fault = self.parts.fault
+        if value is None and fault is not None:
+            raise self._unreadable(str(fault), self._offset(self.parts, fault.position))
         return value
+
+    def _unlike(self, why: str, key: str) -> UnreadableError:
+        """Say why the value of an attribute cannot be read."""
+        return self._unreadable(why, self._offset(self.parts, self.parts.attributes[key].start))
 
     @property
     def control_predecessors(self) -> tuple[str, ...]:
@@ -198,15 +237,17 @@ class TextInstruction(Instruction):
     @property
     def channel_id(self) -> int | None:
         """The channel id, in its old spelling too."""
-        value = self._value("channel_id")
+        key = "channel_id"
+        value = self._value(key)
         if value is None and base_opcode(self.opcode)[0] == "all-reduce":
-            value = self._value("all_reduce_id")
+            key = "all_reduce_id"
+            value = self._value(key)
         if value is None:
             return None
         number = read_integer(value)
         if number is None:
-            msg = f"expected channel_id to be an integer of 64 bits, found {as_text(value[:30])!r}"
-            raise UnreadableError(msg)
+            why = f"expected channel_id to be an integer of 64 bits, found {as_text(value[:30])!r}"
+            raise self._unlike(why, key)
         return number
 
     @property
@@ -217,10 +258,16 @@ class TextInstruction(Instruction):
             if value is not None:
                 return parse_replica_groups(as_text(value))
         except ValueError as error:
-            msg = f"replica_groups cannot be read: {error}"
-            raise UnreadableError(msg) from error
-        numbers = self._value("replica_group_ids")
-        return CollectiveDeviceList(None if numbers is None else _groups_by_number(numbers))
+            why = f"replica_groups cannot be read: {error}"
+            raise self._unlike(why, "replica_groups") from error
+        written = self._value("replica_group_ids")
+        if written is None:
+            return CollectiveDeviceList(None)
+        groups = groups_by_number(written)
+        if groups is None:
+            why = f"expected replica_group_ids such as {{0,0,1,1}}, found {as_text(written[:30])!r}"
+            raise self._unlike(why, "replica_group_ids")
+        return CollectiveDeviceList(groups)
 
     @property
     def source_target_pairs(self) -> SourceTargetPairs | None:
@@ -231,8 +278,8 @@ class TextInstruction(Instruction):
         try:
             return parse_source_target_pairs(as_text(value))
         except ValueError as error:
-            msg = f"source_target_pairs cannot be read: {error}"
-            raise UnreadableError(msg) from error
+            why = f"source_target_pairs cannot be read: {error}"
+            raise self._unlike(why, "source_target_pairs") from error
 
     @property
     def dimensions(self) -> tuple[int, ...] | None:
@@ -242,8 +289,8 @@ class TextInstruction(Instruction):
             return None
         numbers = read_integers(value)
         if numbers is None:
-            msg = f"expected dimensions such as {{0}}, found {as_text(value[:30])!r}"
-            raise UnreadableError(msg)
+            why = f"expected dimensions such as {{0}}, found {as_text(value[:30])!r}"
+            raise self._unlike(why, "dimensions")
         return numbers
 
     @property
@@ -256,11 +303,22 @@ class TextInstruction(Instruction):
         """Return a boolean attribute, None where it is absent."""
         value = self._value(name)
         if value is None:
+            self._require_closed()
             return None
         if value not in _BOOLEANS:
-            msg = f"expected {name} to be true or false, found {as_text(value[:30])!r}"
-            raise UnreadableError(msg)
+            why = f"expected {name} to be true or false, found {as_text(value[:30])!r}"
+            raise self._unlike(why, name)
         return value == b"true"
+
+    def _require_closed(self) -> None:
+        """Refuse where a value may have swallowed what stands behind it; metadata are only missed by who asks for them.
+
+        Raises:
+            UnreadableError: a bracket or string of a value has no other half.
+        """
+        fault, metadata = unclosed(self), self.parts.attributes.get("metadata")
+        if fault is not None and (metadata is None or fault.position < metadata.start):
+            raise self._unreadable(str(fault), self._offset(self.parts, fault.position))
 
     def raw_attribute(self, name: str) -> str | None:
         """Return another attribute as the text spells it, strings unquoted, None where it is absent."""
@@ -330,43 +388,6 @@ class TextInstruction(Instruction):
         return hash(self.start)
 
 
-def _hides_collective(line: Line) -> bool:
-    """Whether something that looks like a collective stands behind the operands of a broken instruction."""
-    return COMMUNICATES.search(line.text, line.operand_span.end) is not None
-
-
-def source_of(metadata: dict[str, str], computation: TextComputation) -> str | None:
-    """Return ``"file:line"`` of an instruction's metadata, None where it states none."""
-    file = metadata.get("source_file")
-    if file is not None:
-        return f"{file}:{metadata.get('source_line', '0')}"
-    frame = metadata.get("stack_frame_id", "")
-    return computation.module.frames.source(int(frame)) if frame.isdecimal() and len(frame) < _FRAME_DIGITS else None
-
-
 _WITHOUT_OPERANDS: Final = frozenset({"constant", "parameter", "iota"})
 _CUT: Final = GrammarError("the text ends inside this instruction", position=0)
 _EXCERPT: Final = 200
-_FRAME_DIGITS: Final = 10
-_SHAPE_WINDOW: Final = 512
-
-
-def _shape_text(text: Text, start: int) -> str:
-    """Return as much as holds the shape that starts here, without comments: a tuple may be of any length."""
-    end: int | None = start + _SHAPE_WINDOW
-    if text[start : start + 1] == b"(":
-        closed = closing(text, start)
-        end = None if closed is None else closed + 1
-    return blank_comments(text[start:end]).decode("latin-1")
-
-
-def _groups_by_number(value: bytes) -> list[list[int]]:
-    """Turn the group number of every replica, the spelling of 2018, into groups."""
-    numbers = read_integers(value)
-    if numbers is None or any(number < 0 for number in numbers):
-        msg = f"expected replica_group_ids such as {{0,0,1,1}}, found {as_text(value[:30])!r}"
-        raise UnreadableError(msg)
-    groups: dict[int, list[int]] = {}
-    for replica, number in enumerate(numbers):
-        groups.setdefault(number, []).append(replica)
-    return [groups[number] for number in sorted(groups)]

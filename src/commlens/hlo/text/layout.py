@@ -113,7 +113,10 @@ class Layout:
         return tuple(self.computation(number) for number in self.span.numbers)
 
     def read_carefully(self, number: int) -> TextComputation:
-        """Return a computation that seemed printed but is not, its instructions found token by token."""
+        """Return a computation that seemed printed but is not, its instructions found token by token.
+
+        For the reading of what communicates alone, which comes first: whoever asks later finds it settled.
+        """
         computation = self.computation(number)
         if number not in self._irregular:
             self._irregular.add(number)

@@ -24,11 +24,22 @@ BLOCK_COMMENT = rb"/\*[^*]*(?:\*(?!/)[^*]*)*\*/"
 LINE_COMMENT = rb"//[^\n]*"
 UNCLOSED = rb"\".*|/\*.*|'[^\n]*"
 NAME = rb"[A-Za-z_][\w.\-]*"
+GAP = rb"(?:\s|" + BLOCK_COMMENT + rb"|//[^\n]*\n)"
+"""One blank, line end or comment: what may stand between two tokens, as a pattern."""
+DEFINITION = GAP + rb"*+(?P<root>ROOT" + GAP + rb"++)?(?P<mark>%?)(?P<name>" + NAME + b")" + GAP + rb"*+=" + GAP + b"*+"
+"""What stands before the shape or opcode of an instruction, as a pattern."""
 
 SKIPPED = re.compile(b"|".join((STRING, SINGLE_QUOTED, BLOCK_COMMENT, LINE_COMMENT, UNCLOSED)), re.DOTALL)
 """Strings and comments: what structure must not be looked for in."""
 
 _BRACKET = re.compile(SKIPPED.pattern + rb"|(?P<open>[({\[])|(?P<close>[)}\]])", re.DOTALL)
+_HALVES = re.compile(
+    b"|".join((STRING, SINGLE_QUOTED, BLOCK_COMMENT, LINE_COMMENT, rb"(?P<unclosed>" + UNCLOSED + b")"))
+    + rb"|(?P<open>[({\[])|(?P<close>[)}\]])",
+    re.DOTALL,
+)
+_OTHER_HALF = {b"(": b")", b"{": b"}", b"[": b"]"}
+_BLANK = re.compile(_BRACKET.pattern + rb"|(?P<blank>\s)", re.DOTALL)
 _SEPARATOR = re.compile(_BRACKET.pattern + rb"|(?P<comma>,)", re.DOTALL)
 _COMMENT = re.compile(
     b"|".join((STRING, SINGLE_QUOTED, b"(?P<comment>" + BLOCK_COMMENT + b"|" + LINE_COMMENT + b")", UNCLOSED)),
@@ -60,14 +71,45 @@ def closing(text: Text, opened: int, end: int = sys.maxsize) -> int | None:
     return None
 
 
-def depth_of(text: Text, start: int, end: int) -> int:
-    """Return how many brackets that open in a range are not closed in it.
+def unbalanced(text: Text, start: int, end: int) -> int | None:
+    """Return where the first bracket, string or comment stands that lacks its other half; None where there is none.
 
     Example:
-        >>> depth_of(b"metadata={op_name=1", 0, 19)
-        1
+        >>> texts = b"dimensions={0}, flag={, x=(1)", b'a={")"}', b"a={(}", b"a=}"
+        >>> [unbalanced(text, 0, len(text)) for text in texts]
+        [21, None, 3, 2]
     """
-    return sum(bool(token["open"]) - bool(token["close"]) for token in _BRACKET.finditer(text, start, end))
+    opened: list[int] = []
+    for token in _HALVES.finditer(text, start, end):
+        if token["unclosed"]:
+            return token.start()
+        if token["open"]:
+            opened.append(token.start())
+        elif token["close"]:
+            if not opened:
+                return token.start()
+            if _OTHER_HALF[text[opened[-1] : opened[-1] + 1]] != token["close"]:
+                return opened[-1]
+            opened.pop()
+    return opened[0] if opened else None
+
+
+def blank_outside(text: bytes, start: int, end: int) -> int | None:
+    """Return where the first blank stands that is outside brackets and strings, None where there is none.
+
+    Example:
+        >>> blank_outside(b'{"a b", c d} e', 0, 14), blank_outside(b"{a b}", 0, 5)
+        (12, None)
+    """
+    depth = 0
+    for token in _BLANK.finditer(text, start, end):
+        if token["open"]:
+            depth += 1
+        elif token["close"]:
+            depth -= 1
+        elif token["blank"] and depth == 0:
+            return token.start()
+    return None
 
 
 def split_list(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from commlens.errors import GrammarError
 from commlens.hlo.shapes import ELEMENT_BITS, read_shape
-from commlens.hlo.text.lexis import NAME, as_text, blank_comments, closing, split_list
+from commlens.hlo.text.lexis import DEFINITION, NAME, as_text, blank_comments, closing, split_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from commlens.hlo.shapes import Shape
     from commlens.hlo.text.lexis import Text
 
-_DEFINITION = re.compile(rb"\s*(?P<root>ROOT\s+)?%?(?P<name>" + NAME + rb")\s*=\s*")
+_DEFINITION = re.compile(DEFINITION)
 _OPCODE = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
 _ATTRIBUTE = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)=\s*")
 _OPERAND_NAME = re.compile(rb"\s*%?(?P<name>" + NAME + rb")\s*")
 _MESH = re.compile(rb"@?(?:maximal_)?mesh\b")
+_SHAPE_WINDOW = 512
 _OPEN_ANGLE = re.compile(rb"@mesh\s*<[^>]*")
 _ARRAY_SHAPE = re.compile(rb"[A-Za-z]\w*(?:\s*(?=\[)|(?=\())")
 _LAYOUT = re.compile(rb"\{|\s+\{\s*[\d:]")
@@ -79,12 +80,19 @@ class Line:
         span = self.attributes.get(key)
         return None if span is None else self.text[span.start : span.end]
 
-    def operand_names(self) -> list[str]:
-        """Return the names in the operand list, whatever the types beside them are."""
+    def operand_spans(self) -> list[Span]:
+        """Return where the operands stand, without the blanks around them."""
         start, end = self.operand_span
         if not self.text[start:end].strip():
             return []
-        return [_operand_name(self.text, *span) for span in split_list(self.text, start, end)]
+        return [_trimmed(self.text, *span) for span in split_list(self.text, start, end)]
+
+    def operand_names(self) -> list[str]:
+        """Return the names in the operand list, whatever the types beside them are.
+
+        Of one that is an instruction itself it is the opcode and :data:`ANONYMOUS`, whether or not there are others.
+        """
+        return [_operand_name(self.text, *span) for span in self.operand_spans()]
 
     def operands(self) -> list[Operand]:
         """Take the operand list apart.
@@ -92,10 +100,7 @@ class Line:
         Raises:
             GrammarError: an operand is neither a name nor a shape and a name.
         """
-        start, end = self.operand_span
-        if not self.text[start:end].strip():
-            return []
-        return [_operand(self.text, *span) for span in split_list(self.text, start, end)]
+        return [_operand(self.text, *span) for span in self.operand_spans()]
 
 
 def parse_nested(text: bytes) -> Line:
@@ -159,11 +164,11 @@ def parse_line(text: bytes) -> Line:
 
 def nested_spans(line: Line) -> list[Span]:
     """Return where the operands stand that are instructions themselves, as in ``add(negate(p), p)``."""
-    start, end = line.operand_span
-    return [_trimmed(line.text, *span) for span in split_list(line.text, start, end) if _is_nested(line.text, *span)]
+    return [span for span in line.operand_spans() if is_nested(line.text, *span)]
 
 
-def _is_nested(text: bytes, start: int, end: int) -> bool:
+def is_nested(text: bytes, start: int, end: int) -> bool:
+    """Whether an operand is an instruction itself."""
     if _NESTED.match(text, start, end) is not None:
         return True
     try:
@@ -206,6 +211,15 @@ def shape_end(text: Text, start: int) -> int:
             return closed + 1
     msg = f"expected a shape such as f32[8]{{0}}, found {as_text(text[start : start + 20].strip())!r}"
     raise GrammarError(msg, position=start)
+
+
+def shape_text(text: Text, start: int) -> str:
+    """Return as much as holds the shape that starts here, without comments: a tuple may be of any length."""
+    end: int | None = start + _SHAPE_WINDOW
+    if text[start : start + 1] == b"(":
+        closed = closing(text, start)
+        end = None if closed is None else closed + 1
+    return blank_comments(text[start:end]).decode("latin-1")
 
 
 def parse_attributes(text: bytes, start: int) -> tuple[Mapping[str, Span], GrammarError | None]:
@@ -251,7 +265,10 @@ def _read_attributes(text: bytes, start: int, attributes: dict[str, Span]) -> Gr
         else:
             found = as_text(text[piece_start:piece_end].strip()[:20])
             what = repr(found) if found else "nothing"
-            return GrammarError(f"expected attribute=value behind the comma, found {what}", position=piece_start)
+            return GrammarError(
+                f"expected attribute=value behind the comma, found {what}",
+                position=_trimmed(text, piece_start, piece_end).start,
+            )
     return None
 
 
@@ -276,7 +293,7 @@ def _operand_name(text: bytes, start: int, end: int) -> str:
             name = None
     if name is not None:
         return as_text(name["name"])
-    return _operand(text, start, end).name if _is_nested(text, start, end) else as_text(text[start:end].strip())
+    return _operand(text, start, end).name if is_nested(text, start, end) else as_text(text[start:end].strip())
 
 
 def _operand(text: bytes, start: int, end: int) -> Operand:

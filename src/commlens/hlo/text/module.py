@@ -17,6 +17,7 @@ from commlens.hlo.text.frames import StackFrames, read_frames
 from commlens.hlo.text.header import Header, read_header
 from commlens.hlo.text.layout import Layout, ModuleSpan, module_spans
 from commlens.hlo.text.lexis import NAME, as_text, blank_comments
+from commlens.hlo.text.overriding import overriding
 from commlens.hlo.text.splices import spliced
 from commlens.hlo.text.values import read_map
 
@@ -144,6 +145,10 @@ class TextModule(Module):
         """Return the number of the line in which an offset lies, counted from 1."""
         return int(np.searchsorted(self._newlines, offset)) + 1
 
+    def column_of(self, offset: int) -> int:
+        """Return the number of the byte of its line that stands at an offset, counted from 1."""
+        return offset - self.text.rfind(b"\n", 0, offset)
+
     @property
     def computations(self) -> tuple[TextComputation, ...]:
         """All computations in file order."""
@@ -217,9 +222,9 @@ class TextModule(Module):
         )
         return Unread(str(self.line_of(computation.start)), text, why)
 
-    def instructions_of(self, opcodes: Collection[str]) -> Iterator[Instruction]:
+    def instructions_of(self, opcodes: Collection[str]) -> Iterator[TextInstruction]:
         """Yield the instructions that have one of these opcodes."""
-        return instructions_with(self._layout, opcodes)
+        return instructions_with(self._communication.layout, opcodes)
 
     def fresh_names(self, base: str) -> Iterator[str]:
         """Yield names that no instruction of the module has: behind the largest number that stands in the text."""
@@ -235,9 +240,15 @@ class TextModule(Module):
         text = spliced(self.text, splices, *self.part)
         return TextModule(text, self._header, self.path, *self._stated, None, self.name)
 
-    def read_carefully(self, computation: TextComputation) -> None:
-        """Find the instructions of a computation token by token: it is not laid out as compilers print it."""
-        self._layout.read_carefully(computation.number)
+    @property
+    def overridden_attributes(self) -> Mapping[Instruction, Mapping[str, str]]:
+        """Frontend attributes, by instruction, that XLA puts in the place of its own when it reads the text."""
+        return {instruction: each.frontend_attributes for instruction, each in self.overriding.items()}
+
+    @cached_property
+    def overriding(self) -> Mapping[TextInstruction, TextInstruction]:
+        """Whose frontend attributes XLA gives an operation that does not keep its own."""
+        return overriding(self)
 
     def holds(self, instruction: TextInstruction) -> bool:
         """Whether an instruction is one of this module."""

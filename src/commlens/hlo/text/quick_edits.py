@@ -15,7 +15,7 @@ from commlens.errors import GrammarError
 from commlens.hlo.agreement import AttributeChange
 from commlens.hlo.edits import EditError
 from commlens.hlo.text.attribute_edits import attribute_splices
-from commlens.hlo.text.lexis import NAME, SINGLE_QUOTED, STRING, depth_of
+from commlens.hlo.text.lexis import NAME, SINGLE_QUOTED, STRING, unbalanced
 from commlens.hlo.text.line import parse_line
 from commlens.hlo.text.splices import Splice
 
@@ -149,7 +149,7 @@ def _anchored(spelling: _Spelling) -> tuple[_Anchored, ...] | None:
         splices = attribute_splices(line, text, AttributeChange(None, dict(values)))
     except (GrammarError, EditError):
         return None
-    odd = line.fault is not None or "all_reduce_id" in line.attributes or depth_of(text, 0, len(text)) != 0
+    odd = line.fault is not None or "all_reduce_id" in line.attributes or unbalanced(text, 0, len(text)) is not None
     if odd or ("channel_id" in line.attributes) != has_channel:
         return None
     if not has_channel and any(start == end == len(before) for start, end, _ in splices):

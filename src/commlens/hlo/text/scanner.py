@@ -3,6 +3,8 @@
 Printed text is regular. A computation opens with a line that ends in ``{`` and closes with a line that starts with
 ``}``; every line between them is indented by two blanks and holds one instruction; strings do not run over line ends.
 For each block this is checked, not assumed, and a block that is different is left to :mod:`~commlens.hlo.text.careful`.
+That a line holds one instruction shows by its calls: outside strings there is one opcode with a parenthesis behind it,
+so neither a second instruction nor one that stands as an operand, and the line does not end in what goes on below.
 
 What is found are positions only: opening and closing lines of computations, and the opening parenthesis behind every
 opcode that may communicate or call. Whoever reads such a line decides whether it really is what it looks like.
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 BLOCK: Final = 512 * 1024
 """Bytes per block: small enough to stay in the cache, large enough to hide the cost of numpy's calls."""
 
-_NEWLINE, _QUOTE, _BACKSLASH, _PAREN, _STAR, _SLASH, _BLANK, _OPEN, _CLOSE, _H = b'\n"\\(*/ {}H'
+_NEWLINE, _QUOTE, _BACKSLASH, _PAREN, _STAR, _SLASH, _BLANK, _OPEN, _CLOSE, _H, _RETURN = b'\n"\\(*/ {}H\r'
 
 
 def _ending(text: bytes) -> int:
@@ -78,6 +80,15 @@ _LIKELY.setflags(write=False)
 _WORD_START: Final = np.zeros(256, dtype=bool)
 _WORD_START[list(b"%_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")] = True
 _WORD_START.setflags(write=False)
+
+_OPCODE_END: Final = np.zeros(256, dtype=bool)
+_OPCODE_END[list(b"abcdefghijklmnopqrstuvwxyz0123456789")] = True
+_OPCODE_END.setflags(write=False)
+
+_GOES_ON: Final = np.zeros(256, dtype=bool)
+_GOES_ON[list(b",=([< \t\r")] = True
+"""Whether a byte at the end of a line says that the instruction goes on below, or that lines end in two bytes."""
+_GOES_ON.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +164,9 @@ class Scanner:
         structure = self._computations(text, line_starts, newlines, inside=inside)
         if structure is None or self._has_comments(text, start):
             return None
-        opening, closing = structure
-        opcodes = self._opcodes(text, start)
+        opening, closing, within = structure
+        parens = np.flatnonzero(text == _PAREN)
+        opcodes = self._opcodes(parens, start)
         if opcodes is None:
             return None
         hits, fusions = opcodes
@@ -163,8 +175,13 @@ class Scanner:
         heads[opening] = True
         hits, rows = hits[~heads[rows]], rows[~heads[rows]]  # "%main (x: f32[]) {" is no opcode
         quotes = self._unescaped(text, np.flatnonzero(text == _QUOTE))
-        if quotes is None or np.any(np.searchsorted(quotes, newlines) & 1):
+        if quotes is None:
+            return None
+        if np.any(np.searchsorted(quotes, newlines) & 1):
             return None  # a string runs over a line end
+        calls = parens[_OPCODE_END[text[parens - 1]]]  # before one at the very start stands the end: no matter
+        if not self._has_a_call_each(calls, line_starts[within], newlines[within], quotes):
+            return None
         return Block(
             opened=line_starts[opening] + start,
             bodies=newlines[opening] + (start + 1),
@@ -180,13 +197,16 @@ class Scanner:
 
     def _computations(
         self, text: Bytes, line_starts: Positions, newlines: Positions, *, inside: bool
-    ) -> tuple[Positions, Positions] | None:
-        """Return the rows of the lines that open and close computations, None if the block is not regular."""
+    ) -> tuple[Positions, Positions, NDArray[np.bool_]] | None:
+        """Return the rows of the lines that open and close computations, and which rows stand between those.
+
+        None if the block is not regular.
+        """
         first = text[line_starts]
         indented = first == _BLANK
         last = text[np.maximum(newlines - 1, 0)]
         brace = last == _OPEN
-        if np.any(brace & (indented | (first == _H))) or np.any(last == 13):
+        if np.any(brace & (indented | (first == _H))) or np.any(_GOES_ON[last] & (indented | (last == _RETURN))):
             return None
         opening = np.flatnonzero(brace)
         closing = np.flatnonzero(first == _CLOSE)
@@ -205,7 +225,20 @@ class Scanner:
         regular = (text[np.minimum(starts_of_indented + 1, limit)] == _BLANK) & _WORD_START[
             text[np.minimum(starts_of_indented + 2, limit)]
         ]
-        return (opening, closing) if bool(regular.all()) else None
+        if not regular.all():
+            return None
+        steps = np.zeros(newlines.size + 1, dtype=np.int8)
+        steps[starts + 1] += 1
+        steps[ends] -= 1
+        return opening, closing, np.cumsum(steps[:-1], dtype=np.int8).astype(bool)
+
+    def _has_a_call_each(self, calls: Positions, starts: Positions, ends: Positions, quotes: Positions) -> bool:
+        """Whether there is one opcode with a parenthesis behind it between each start and end, strings left out."""
+        real = calls[np.searchsorted(quotes, calls) & 1 == 0]
+        if real.size != starts.size:  # some may stand outside: in prose, in tables of stack frames
+            line = np.searchsorted(starts, real) - 1
+            real = real[(line >= 0) & (real < ends[line])] if starts.size else real[:0]
+        return real.size == starts.size and bool(np.all((real > starts) & (real < ends)))
 
     def _has_comments(self, text: Bytes, start: int) -> bool:
         """Whether a block comment other than ``/*index=5*/`` starts in the block."""
@@ -219,12 +252,11 @@ class Scanner:
         index = self._eights[behind] << np.uint64(16) >> np.uint64(16)
         return bool(np.any(index != _ending(b"index=")))
 
-    def _opcodes(self, text: Bytes, start: int) -> tuple[Positions, Positions] | None:
-        """Return the parentheses behind opcodes of interest, and those behind ``fusion``.
+    def _opcodes(self, parens: Positions, start: int) -> tuple[Positions, Positions] | None:
+        """Return which parentheses stand behind opcodes of interest, and which behind ``fusion``.
 
         None where a parenthesis stands behind more than one blank: what is before it may be an opcode all the same.
         """
-        parens = np.flatnonzero(text == _PAREN)
         if start < 8:
             parens = parens[parens >= 8 - start]
         if not parens.size:

@@ -17,7 +17,8 @@ from commlens.hlo.custom_calls import custom_call_opcode
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.opcodes import CALLERS
 from commlens.hlo.signature import InstructionSite, Site
-from commlens.hlo.text.instruction import TextInstruction, source_of
+from commlens.hlo.text.frames import source_of
+from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.lexis import as_text, closing
 from commlens.hlo.text.line import nested_spans, shape_end
 from commlens.hlo.text.values import COMMUNICATES, read_metadata

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _INTEGER: Final = re.compile(rb"\s*[+-]?\d{1,19}\s*", re.ASCII)
 _KEY: Final = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)\s*=\s*")
 _METADATA: Final = re.compile(
-    rb"(?P<key>\w+)=(?:(?P<string>" + STRING + rb')|(?P<cut>".*)|(?P<bare>[^\s}"]+))', re.DOTALL
+    rb"(?<!\w)(?P<key>\w++)=(?:(?P<string>" + STRING + rb')|(?P<cut>".*)|(?P<bare>[^\s}"]+))', re.DOTALL
 )
 _FIELD: Final = re.compile(rb"(?<!\w)(?P<key>\w++)\s*+=\s*+")
 _FIELD_VALUE: Final = re.compile(STRING + rb"|[^\s{}\",]+")
@@ -24,8 +24,8 @@ _CALLEE: Final = re.compile(rb"%?(" + NAME + rb")")
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
-BETWEEN: Final = rb"(?:\s|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|//[^\n]*\n)*\("
-"""What stands from behind an opcode to its parenthesis, as a pattern."""
+BETWEEN: Final = rb"\s*+(?:\(|/[*/])"
+"""What stands behind an opcode: its parenthesis, or a comment, behind which one may stand."""
 COMMUNICATES: Final = re.compile(
     rb"\b(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast"
     rb"|cross-replica-sum)(?:-start)?" + BETWEEN + rb"|\b(?:send|recv|async-start|custom-call(?:-start)?)" + BETWEEN
@@ -87,6 +87,22 @@ def read_integers(value: bytes) -> tuple[int, ...] | None:
         return ()
     numbers = [read_integer(part) for part in inner.split(b",")]
     return None if None in numbers else tuple(number for number in numbers if number is not None)
+
+
+def groups_by_number(value: bytes) -> list[list[int]] | None:
+    """Turn the group number of every replica, the spelling of 2018, into groups; None where the value is no such list.
+
+    Example:
+        >>> groups_by_number(b"{0,1,0,1}"), groups_by_number(b"{0,-1}")
+        ([[0, 2], [1, 3]], None)
+    """
+    numbers = read_integers(value)
+    if numbers is None or any(number < 0 for number in numbers):
+        return None
+    groups: dict[int, list[int]] = {}
+    for replica, number in enumerate(numbers):
+        groups.setdefault(number, []).append(replica)
+    return [groups[number] for number in sorted(groups)]
 
 
 def read_map(value: bytes) -> dict[str, str]:
