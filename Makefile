@@ -56,15 +56,17 @@ docs: $(VENV)/.docs ## the documentation as HTML in docs/_build
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build
 	@echo "open docs/_build/index.html"
 
-oldest: ## the tests with the oldest core dependencies that are allowed (without those that ask jaxlib)
+oldest: ## the tests with the oldest core dependencies that are allowed (without those that ask XLA or lint)
 	$(PYTHON) -m venv .venv/oldest
 	.venv/oldest/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
-	.venv/oldest/bin/python -m pip install --quiet --editable . --constraint constraints/oldest.txt pytest hypothesis import-linter
-	.venv/oldest/bin/python -m pytest --ignore-glob='*oracle*' $(PYTEST_ARGS)
+	.venv/oldest/bin/python -m pip install --quiet --editable . --constraint constraints/oldest.txt pytest hypothesis zstandard
+	.venv/oldest/bin/python -m pytest -m 'not xla' --ignore-glob='*oracle*' --ignore=tests/test_layering.py $(PYTEST_ARGS)
 
-soak: $(VENV)/.dev ## fuzzers and generated tests from new seeds, for long: SOAK=10 minutes each
+# XLA_PYTHONS='A/bin/python B/bin/python': interpreters with other releases of jaxlib, which read all modules too.
+soak: $(VENV)/.dev ## all of ../shared/corpus through XLA, then fuzzers for SOAK=10 minutes each, then generated tests for long
+	$(BIN)/python -m pytest tests/oracles/soak --soak $(SOAK) $(XLA_PYTHONS:%=--xla-python=%)
 	$(BIN)/python -m pytest tests/fuzz --soak $(SOAK)
-	$(BIN)/python -m pytest tests --hypothesis-profile=long -k 'random or generated or any or twin'
+	$(BIN)/python -m pytest tests -m hypothesis --hypothesis-profile=long
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) docs/_build benchmarks/.cache .benchmarks .hypothesis .pytest_cache .ruff_cache

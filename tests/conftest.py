@@ -3,10 +3,14 @@
 The collection (``../shared/corpus``) is not part of the repository. Tests over it say so with the marker ``corpus`` and
 take the fixture ``corpus`` (the folder) or ``corpus_file`` (one of its files: the test runs once per file that the
 marker's patterns match). Without the collection they are left out, and the run says how many.
+
+Tests that ask XLA through jax or jaxlib have the marker ``xla``, or take a fixture that does; ``-m 'not xla'`` goes
+without. Tests under ``soak`` folders are collected with ``--soak`` alone: they take minutes.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,14 +25,33 @@ settings.register_profile("long", deadline=None, max_examples=10_000)
 settings.load_profile("ci")  # --hypothesis-profile=long asks for the other one
 
 CORPUS_FIXTURES = frozenset({"corpus", "corpus_file"})
+XLA_FIXTURES = frozenset({"xla", "xla_python"})
 LEFT_OUT = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what asks for long runs."""
+    """Add what asks for long runs, and for other releases of XLA."""
     parser.addoption(
         "--soak", type=float, default=0, help="minutes for every fuzzer, from a new seed; 0: fixed samples"
     )
+    parser.addoption(
+        "--xla-python",
+        action="append",
+        default=[],
+        metavar="PYTHON",
+        help="an interpreter with another jaxlib that reads modules too; may be given several times",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers that say what a test needs; ``corpus`` stands in pyproject.toml."""
+    config.addinivalue_line("markers", "xla: asks XLA through jax or jaxlib, which the package does without")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave alone what takes minutes, unless minutes were given."""
+    inside = "soak" in (collection_path.name, collection_path.parent.name)
+    return True if inside and not config.getoption("--soak") else None
 
 
 def corpus_folder(config: pytest.Config) -> Path:
@@ -43,7 +66,10 @@ def corpus(request: pytest.FixtureRequest) -> Path:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes ``corpus_file`` once per file that its marker names."""
+    """Run a test once per interpreter that has a jaxlib, or once per file of the collection that its marker names."""
+    if "xla_python" in metafunc.fixturenames:
+        pythons = [sys.executable, *(metafunc.config.getoption("--xla-python") or ())]
+        metafunc.parametrize("xla_python", pythons, ids=["this jaxlib", *pythons[1:]])
     if "corpus_file" not in metafunc.fixturenames:
         return
     marker = metafunc.definition.get_closest_marker("corpus")
@@ -62,7 +88,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests over the collection, and leave them out where it is absent."""
+    """Mark the tests that ask XLA and those over the collection, and leave the latter out where it is absent."""
+    for item in items:
+        if not XLA_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("xla")
     over_corpus = [item for item in items if _is_over_corpus(item)]
     for item in over_corpus:
         item.add_marker("corpus")

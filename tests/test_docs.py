@@ -16,6 +16,9 @@ from console_blocks import Shown, agrees, run, shown_commands, with_output
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(path for path in ROOT.glob("docs/**/*.md") if "_build" not in path.parts)])
 SHOWING = [path for path in PAGES if shown_commands(path.read_text(encoding="utf-8"))]
+PROVING = [
+    path for path in SHOWING if re.search(r"(?m)^\$ commlens prove (?!--help)", path.read_text(encoding="utf-8"))
+]
 
 
 def page_names(pages: list[Path]) -> list[str]:
@@ -23,7 +26,11 @@ def page_names(pages: list[Path]) -> list[str]:
     return [path.relative_to(ROOT).as_posix() for path in pages]
 
 
-@pytest.mark.parametrize("page", SHOWING, ids=page_names(SHOWING))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.xla] * (page in PROVING)) for page in SHOWING],
+    ids=page_names(SHOWING),
+)
 def test_page_shows_what_is_printed(page: Path) -> None:
     """Each command of a page prints what the page says (``python tools/console_blocks.py --write`` mends a page)."""
     commands = shown_commands(page.read_text(encoding="utf-8"))

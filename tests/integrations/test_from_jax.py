@@ -31,6 +31,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.xla
 def test_lowered_and_compiled_programs_are_read() -> None:
     """Both stages of a program show its psum over ``model``, with who takes part."""
     child = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
+from importlib import import_module
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ import pytest
 
 from commlens import CommlensError, load
 from commlens.analysis import Comparison, Counts, Program, Proof, claim_of, prove
+from commlens.analysis import proofs as proofs_module
 from commlens.errors import InputError
 from commlens.integrations.runtime import Runtime
 from commlens.integrations.runtime.children import joined
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from commlens.hlo import Module
+
+pytestmark = pytest.mark.xla
 
 # --- groups ---------------------------------------------------------------------------------------------------------
 
@@ -82,6 +87,36 @@ def test_what_was_run_is_told(proofs: tuple[Proof, ...]) -> None:
         *(3 * ["mesh['a'=2,'b'=4] {'b':(1)2,'a'}", "{{0,1},{4,5},{2,3},{6,7}}"])
     ]
     assert proofs[-1].scaled == {"replicas": 6, "partitions": 4, "groups": "[8,3]<=[6,4]T(1,0)"}
+
+
+@pytest.mark.parametrize(("replicas", "partitions"), [(2, 4), (4, 2)])
+def test_a_wrong_prediction_is_caught(replicas: int, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two devices exchanged in what is predicted XLA shows the groups as they are, and nothing agrees."""
+    counts = {"replicas": replicas, "partitions": partitions}
+    halves, single = "[{},2]<=[{}]", "[{1},1]<=[{1}]"
+    specs = {
+        "cross_replica": halves.format(replicas // 2, replicas),
+        "cross_partition": halves.format(partitions // 2, partitions),
+        "cross_replica_and_partition": single.format(None, replicas),
+        "flattened_id": halves.format(4, 8),
+    }
+    claims = [
+        *(claim_of(specs[mode], mode, **counts, opcode=opcode) for mode, (opcodes, _) in EIGHT.items() for opcode in opcodes),
+        claim_of("{{0,1}}", "cross_replica", **counts, opcode="collective-permute"),
+    ]  # fmt: skip
+    right = prove(claims, Runtime().run)
+    truth = proofs_module._participants
+    monkeypatch.setattr(proofs_module, "_participants", lambda layout: _exchanged(truth(layout) or []))
+    wrong = prove(claims, Runtime().run)
+    assert [proof.agree for proof in right] == [True] * len(claims)
+    assert [proof.agree for proof in wrong] == [False] * len(claims)
+    assert [sorted(proof.predicted or []) for proof in wrong] != [sorted(proof.observed or []) for proof in wrong]
+
+
+def _exchanged(groups: list[list[int]]) -> list[list[int]]:
+    """Put the first device in the place of the last one, and the last one in its place."""
+    places = {groups[0][0]: groups[-1][-1], groups[-1][-1]: groups[0][0]}
+    return [[places.get(each, each) for each in group] for group in groups]
 
 
 def test_xla_refuses_and_is_quoted() -> None:
@@ -177,6 +212,61 @@ def test_two_processes_agree_with_one() -> None:
     assert differing(broken) == [2]
 
 
+def test_modules_run_in_as_many_processes_as_asked_for() -> None:
+    """Two of them find the same, and three cannot share eight devices."""
+    assert compared(MODULE, REWRITTEN, processes=2).agree
+    with pytest.raises(InputError, match="3 processes share equally"):
+        compared(MODULE, MODULE, processes=3)
+
+
+def test_random_numbers_cannot_be_compared() -> None:
+    """What changes from run to run says nothing about another module; a rewrite that makes results random differs."""
+    random = MODULE.replace(
+        "all-gather(n)", "all-gather(m)"
+    ).replace(
+        "  c = s32", "  z = s32[] constant(0)\n  o = s32[] constant(1000000)\n  m = s32[2] rng(z, o), distribution=rng_uniform\n  c = s32"
+    )  # fmt: skip
+    with pytest.raises(InputError, match="that result 2 changes from run to run: device 0"):
+        compared(random, random)
+    assert differing(compared(MODULE, random)) == [2]
+
+
+def test_a_module_without_results_agrees_with_nothing() -> None:
+    """There is nothing to compare."""
+    with pytest.raises(InputError, match="expected results to compare, found none"):
+        compared(*["HloModule m, replica_count=2\nENTRY e {\n  ROOT t = () tuple()\n}\n"] * 2)
+
+
+def test_another_order_of_adding_differs_where_terms_cancel() -> None:
+    """By many units of what is left over, by fewer of the largest number: both are told, and it is no agreement."""
+    text = """HloModule m, replica_count=2
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+ENTRY e {
+  p = f32[1,4] parameter(0)
+  s = f32[] constant(1000)
+  t = f32[1,4] broadcast(s), dimensions={}
+  q = f32[1,4] multiply(p, p)
+  a = f32[1,4] multiply(q, p)
+  b = f32[1,4] multiply(p, t)
+  n = f32[1,4] negate(b)
+  c = f32[3,4] concatenate(a, b, n), dimensions={0}
+  z = f32[] constant(0)
+  y = f32[4] reduce(c, z), dimensions={0}, to_apply=add
+  ROOT r = (f32[4], f32[1,4]) tuple(y, b)
+}
+"""
+    other = text.replace("concatenate(a, b, n)", "concatenate(b, n, a)")
+    found, same = compared(text, other).outputs
+    beside = re.search(r" \((\d+) ulp of the largest number, 0\.\d+\)$", str(found.differs))
+    assert beside is not None
+    assert 16 < 2 * int(beside[1]) < (found.max_ulp or 0)
+    assert (same.differs, same.max_ulp) == (None, 0)
+
+
 def test_a_program_before_and_after_the_partitioner_agrees() -> None:
     """A module written for all partitions together is partitioned by XLA, and the other gets the same pieces."""
     whole = """HloModule whole, num_partitions=4
@@ -218,7 +308,7 @@ ENTRY e {
 
 def test_protos_are_run_without_what_is_around_them(tmp_path: Path) -> None:
     """A binary proto is taken as it is; the text form of one says too little."""
-    proto = pytest.importorskip("jaxlib._hlo").hlo_module_from_text(MODULE).as_serialized_hlo_module_proto()
+    proto = import_module("jaxlib._hlo").hlo_module_from_text(MODULE).as_serialized_hlo_module_proto()
     wrapped = b"\x0a" + _varint(len(proto)) + proto  # an HloProto has its module in field 1
     module = load(wrapped, replicas=2, partitions=4)
     assert compared(load(MODULE), module).agree

@@ -21,7 +21,7 @@ _TARGET: Final = re.compile(r"AwsNeuron(?:AllReduce|ReduceScatter)(Add|Max|Min)_
 _TARGET_KINDS: Final[Mapping[str, str]] = MappingProxyType({"Add": "sum", "Max": "max", "Min": "min"})
 _SAYING: Final = ("parameter_number", "literal", "direction", "index")
 _DEEPEST: Final = 4
-_SUFFIX: Final = re.compile(r"(?:\.(?:\d+|clone|remat\d*))+$")
+_SUFFIX: Final = re.compile(r"\d+|clone|remat\d*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,19 @@ class Reductions:
         if name not in self._known:
             computation = self._module.computation(name)
             if computation is None:
-                base = _SUFFIX.sub("", name)
+                base = _without_suffixes(name)
                 self._known[name] = Reduction(("name", base), f"{base}, which the module does not have")
             else:
                 self._known[name] = _reduction(computation)
         return self._known[name]
+
+
+def _without_suffixes(name: str) -> str:
+    """Return the name of a computation without what XLA appends to those of copies, such as ``.clone.3``."""
+    pieces = name.split(".")
+    while len(pieces) > 1 and _SUFFIX.fullmatch(pieces[-1]):
+        pieces.pop()
+    return ".".join(pieces)
 
 
 def _reduction(reducer: Computation) -> Reduction:

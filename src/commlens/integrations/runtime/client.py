@@ -71,7 +71,8 @@ class Runtime:
             seed: other seeds, other inputs.
 
         Raises:
-            CommlensError: no process with XLA can be started, or XLA does not run one of the modules.
+            CommlensError: no process with XLA can be started, XLA does not run one of the modules, or the results of
+                the first one are no function of its inputs.
         """
         both = (first, second)
         job = {
@@ -83,12 +84,14 @@ class Runtime:
             "seed": seed,
         }
         devices = counts.replicas * counts.partitions
-        (answer,) = answers_of([job], devices=devices, timeout_s=self.timeout_s, processes=1)
+        (answer,) = answers_of([job], devices=devices, timeout_s=self.timeout_s, processes=self.processes)
         if "refused" in answer:
             at_fault: int | None = answer.get("module")
-            path = f"{first.path} or {second.path}" if at_fault is None else both[at_fault].path
-            reason = f"XLA does not run it: {_one_line(answer['refused'])}"
-            raise InputError(reason, path=path)
+            why = _one_line(answer["refused"])
+            if at_fault is None:
+                reason = f"XLA does not run it: {why}"
+                raise InputError(reason, path=f"{first.path} or {second.path}")
+            raise InputError(why, path=both[at_fault].path)
         outputs = (
             ResultDifference(each["index"], each.get("max_ulp"), each.get("differs"), each.get("finite", True))
             for each in answer["outputs"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import ceil, frexp, ldexp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commlens.integrations.runtime.float_types import is_float
+from commlens.integrations.runtime.float_types import is_float, significant_bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,14 +27,15 @@ def difference(left: ByDevice, right: ByDevice, max_ulp: int) -> dict[str, objec
     Returns:
         ``max_ulp``, the largest distance on any device (0 for integers that are equal, left out where there is none);
         ``differs``, where and how they differ, if they differ by more than they may; ``finite``, False, if no number
-        of the first program's result is finite.
+        of the first program's result is finite. Where terms cancel, a distance between small numbers is large though
+        little is wrong, so ``differs`` says as well how much that is in units of the largest number of the result.
 
     Example:
         >>> one, other = np.float32([1.0, 2.0]), np.float32([1.0, np.nextafter(np.float32(2), np.float32(3))])
         >>> difference({0: one}, {0: other}, 4)
         {'max_ulp': 1}
         >>> difference({0: one}, {0: -one}, 4)["differs"]
-        'device 0, element 1: 2.0 and -2.0'
+        'device 0, element 1: 2.0 and -2.0 (16777216 ulp of the largest number, 2)'
         >>> difference({0: np.int32([1, 2])}, {0: np.int32([1, 3])}, 4)
         {'differs': 'device 0, element 1: 2 and 3'}
     """
@@ -53,12 +55,34 @@ def difference(left: ByDevice, right: ByDevice, max_ulp: int) -> dict[str, objec
     found: dict[str, object] = {"max_ulp": furthest}
     if left and not any(_has_a_finite_number(array) for array in left.values()):
         found["finite"] = False
-    return found if furthest <= max_ulp else {**found, "differs": where}
+    return found if furthest <= max_ulp else {**found, "differs": where + _beside_the_largest(left, right)}
 
 
 def _has_a_finite_number(array: Array) -> bool:
     flat = _real(array)
     return not flat.size or not is_float(flat.dtype) or bool(np.isfinite(flat).any())
+
+
+def _beside_the_largest(left: ByDevice, right: ByDevice) -> str:
+    """Say how far two results are apart at most, in units in the last place of their largest number.
+
+    Nothing where numbers stand beside what is none: that is no distance.
+    """
+    pairs = [(_real(left[device]), _real(right[device])) for device in left]
+    if any(not np.array_equal(np.isfinite(a), np.isfinite(b)) for a, b in pairs):
+        return ""
+    finite = [(_finite(a), _finite(b)) for a, b in pairs]
+    largest = max(float(np.abs(each).max(initial=0)) for pair in finite for each in pair)
+    half_apart = max(float(np.abs(a / 2 - b / 2).max(initial=0)) for a, b in finite)  # the whole could overflow
+    if not half_apart:
+        return ""
+    halves = half_apart / ldexp(1.0, frexp(largest)[1] - significant_bits(pairs[0][0].dtype))
+    return f" ({ceil(2 * halves)} ulp of the largest number, {largest:.3g})"
+
+
+def _finite(flat: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the numbers of an array, 0 in the place of what is none."""
+    return np.where(np.isfinite(flat), flat, np.zeros((), flat.dtype)).astype(np.float64)
 
 
 def _place(device: int, a: Array, b: Array, flat: int) -> str:

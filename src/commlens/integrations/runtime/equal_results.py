@@ -58,15 +58,20 @@ def compared(xla: Xla, job: dict[str, Any]) -> dict[str, object]:
         xla: the client.
         job: ``modules`` (two of ``{"text"}`` or ``{"proto"}``), ``replicas``, ``partitions``, ``seed``, ``max_ulp``.
 
+    The first module is run twice: what differs from run to run (random numbers) says nothing about the second one.
+    Every process of several does the same runs, whatever it has seen of its own devices: a collective waits for all.
+
     Returns:
-        ``outputs``: for each result ``index`` with ``max_ulp``, or ``differs`` where that is too much; or ``refused``
-        and the number of the ``module`` that cannot be run.
+        ``outputs``: for each result ``index`` with ``max_ulp``, or ``differs`` where that is too much; or ``refused``,
+        why, and the number of the ``module`` at fault.
     """
     counts = job["replicas"], job["partitions"]
     try:
         first, second = (_ready(xla, number, module, *counts) for number, module in enumerate(job["modules"]))
         arguments = _arguments(xla, first, second, *counts, job["seed"])
-        left, right = (_results(xla, number, each, arguments, *counts) for number, each in enumerate((first, second)))
+        runs = ((0, first), (0, first), (1, second))
+        left, again, right = (_results(xla, number, each, arguments, *counts) for number, each in runs)
+        _check_steady(left, again, job["max_ulp"])
     except RefusedError as refusal:
         return {"refused": str(refusal), "module": refusal.module}
     if len(left) != len(right):
@@ -86,7 +91,7 @@ def _ready(xla: Xla, number: int, source: dict[str, str], replicas: int, partiti
         executable = xla.compile(module, replicas, partitions, partitioner=partitioner)
         shapes = xla.parameters(module)
     except Exception as error:
-        raise RefusedError(number, str(error)) from error
+        raise RefusedError(number, f"XLA does not run it: {error}") from error
     return Ready(executable, shapes, None if partitioner is None else tuple(executable.get_parameter_shardings()))
 
 
@@ -96,7 +101,19 @@ def _results(
     try:
         return xla.execute(module.executable, arguments, replicas, partitions)
     except Exception as error:
-        raise RefusedError(number, str(error)) from error
+        raise RefusedError(number, f"XLA does not run it: {error}") from error
+
+
+def _check_steady(left: list[dict[int, Array]], again: list[dict[int, Array]], max_ulp: int) -> None:
+    """Insist that there are results, and that they depend on the inputs alone."""
+    if not left:
+        msg = "expected results to compare, found none"
+        raise RefusedError(0, msg)
+    for index, (one, other) in enumerate(zip(left, again, strict=True)):
+        differs = difference(one, other, max_ulp).get("differs")
+        if differs is not None:
+            msg = f"expected results that depend on the inputs alone, found that result {index} changes from run to run"
+            raise RefusedError(0, f"{msg}: {differs}")
 
 
 def _arguments(xla: Xla, first: Ready, second: Ready, replicas: int, partitions: int, seed: int) -> list[list[Array]]:

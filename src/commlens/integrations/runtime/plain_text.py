@@ -24,7 +24,7 @@ _INSTRUCTION: Final = re.compile(r"\s+(?P<root>ROOT )?(?P<name>%\S+) = (?=\S)")
 _OPCODE: Final = re.compile(r" ?(?P<opcode>[a-z][\w\-]*)\(")
 _INDEX: Final = re.compile(r"/\*index=\d+\*/")
 _LAYOUT: Final = re.compile(r"(?<=\])\{[^{}]*\}")
-_ARRAY: Final = re.compile(r"(?P<type>[a-z]\w*)\[(?P<dims>[\d,]*)\](?:\{(?P<layout>[\d,]*)[^{}]*\})?")
+_ARRAY: Final = re.compile(r"(?P<type>[a-z]\w*)\[(?P<dims>[\d,]*)\](?:\{(?P<layout>[\d,]*+)[^{}]*+\})?")
 
 _BRACKETS: Final = {"(": ")", "{": "}", "[": "]"}
 _DROPPED: Final = frozenset({"sharding", "metadata", "control-predecessors", "frontend_attributes", "origin"})
