@@ -11,7 +11,7 @@ from commlens.views.columns import Column, Table
 from commlens.views.csv_cells import csv_lines
 from commlens.views.json_text import to_json
 from commlens.views.lines import BLANK, BOLD, DIM, Line, Span, line, paragraph, styled, wrapped
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_prose, markdown_table
 from commlens.views.words import counted, printable
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class CheckView:
             columns = tuple(map(Column, ("where", "severity", "rule", "instructions", "message")))
             yield from markdown_table(Table(columns, [_cells(problem) for problem in self.problems]))
             yield "\n"
-        yield markdown_text(self._summary()) + "\n"
+        yield markdown_prose(self._summary()) + "\n"
         for note in self._notes():
-            yield f"\n{markdown_text(note)}\n"
+            yield f"\n{markdown_prose(note)}\n"
 
     def _summary(self) -> str:
         by_severity = Counter(problem.severity for problem in self.problems)

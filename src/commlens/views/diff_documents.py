@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.views.csv_cells import csv_lines
 from commlens.views.diff_table import change_table, diff_lines, notes_of, summary_of, totals_change_table
 from commlens.views.json_text import to_json
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_prose, markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ class DiffView:
     def markdown(self) -> Iterator[str]:
         """Yield the tables as Markdown."""
         diff = self.diff
-        yield f"{markdown_text(summary_of(diff))}\n"
+        yield f"{markdown_prose(summary_of(diff))}\n"
         if diff.changes:
             yield "\n"
             yield from markdown_table(change_table(diff.changes, None, in_one_line=True))
@@ -68,7 +68,7 @@ class DiffView:
             yield "\n"
             yield from markdown_table(table)
         for note, _ in notes_of(diff):
-            yield f"\n{markdown_text(note)}\n"
+            yield f"\n{markdown_prose(note)}\n"
 
 
 def _side(report: Report) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.views.csv_cells import csv_lines
 from commlens.views.hosts_table import change_table, hosts_lines, notes_of, position_table, summary_of, verdict_of
 from commlens.views.json_text import to_json
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_prose, markdown_table, markdown_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,9 +65,9 @@ class HostsView:
 
     def markdown(self) -> Iterator[str]:
         """Yield the tables as Markdown."""
-        yield f"{markdown_text(summary_of(self.hosts))}\n"
+        yield f"{markdown_prose(summary_of(self.hosts))}\n"
         for module in self.hosts.modules:
-            yield f"\n### {markdown_text(module.module)}\n\n{markdown_text(verdict_of(module))}\n"
+            yield f"\n### {markdown_text(module.module)}\n\n{markdown_prose(verdict_of(module))}\n"
             if module.first_difference is not None:
                 yield "\n"
                 yield from markdown_table(position_table(module.first_difference))
@@ -75,6 +75,6 @@ class HostsView:
                 yield "\n"
                 yield from markdown_table(change_table(difference, None, in_one_line=True))
             for note, _ in notes_of(module):
-                yield f"\n{markdown_text(note)}\n"
+                yield f"\n{markdown_prose(note)}\n"
         for note in self.hosts.notes:
-            yield f"\n{markdown_text(note)}\n"
+            yield f"\n{markdown_prose(note)}\n"

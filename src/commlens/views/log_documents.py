@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.views.csv_cells import csv_lines
 from commlens.views.json_text import to_json
 from commlens.views.log_table import by_message, candidate_table, log_lines, notes_of, said_of, summary_of
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_prose, markdown_table, markdown_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,18 +67,18 @@ class LogView:
     def markdown(self) -> Iterator[str]:
         """Yield the tables as Markdown."""
         answer = self.answer
-        yield f"{markdown_text(summary_of(answer))}\n"
+        yield f"{markdown_prose(summary_of(answer))}\n"
         for message, candidates in zip(answer.messages, by_message(answer), strict=True):
             times = "" if message.count == 1 else f", {message.count:,} times"
             yield f"\n### Line {message.line:,}: {markdown_text(message.kind)}{times}\n"
-            yield f"\n{markdown_text(said_of(message))}\n"
+            yield f"\n{markdown_prose(said_of(message))}\n"
             if candidates:
                 yield "\n"
                 yield from markdown_table(candidate_table(candidates, answer, None, in_one_line=True))
             for note, _ in notes_of(message, answer):
-                yield f"\n{markdown_text(note)}\n"
+                yield f"\n{markdown_prose(note)}\n"
         for note in answer.notes:
-            yield f"\n{markdown_text(note)}\n"
+            yield f"\n{markdown_prose(note)}\n"
 
 
 def _lines(values: Iterable[object]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from commlens.views.columns import Column, Table, laid_out
 from commlens.views.csv_cells import csv_lines
 from commlens.views.json_text import to_json
 from commlens.views.lines import BLANK, BOLD, DIM, Line, Span, line, paragraph, styled, wrapped
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_prose, markdown_table, markdown_text
 from commlens.views.words import counted, cut, printable
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class OptView:
 
     def markdown(self) -> Iterator[str]:
         """Yield a table for each module."""
-        yield f"### {markdown_text(self.target)}\n\n{markdown_text(self._summary())}\n"
+        yield f"### {markdown_text(self.target)}\n\n{markdown_prose(self._summary())}\n"
         for module in self.modules:
             yield f"\nmodule {markdown_text(module.name)}\n\n" if len(self.modules) > 1 else "\n"
             yield from markdown_table(_full_table(module.runs))

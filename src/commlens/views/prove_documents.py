@@ -9,7 +9,7 @@ from commlens.views.columns import Column, Table, laid_out
 from commlens.views.csv_cells import csv_lines, plain_value
 from commlens.views.json_text import to_json
 from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, paragraph, wrapped
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_prose, markdown_table, markdown_text
 from commlens.views.words import counted, cut, printable
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ProofsView:
     def markdown(self) -> Iterator[str]:
         """Yield a table of collectives and a list of what does not agree or was not run."""
         yield from markdown_table(_table(self.proofs.collectives))
-        yield f"\n{markdown_text(_summary(self.proofs))}\n"
+        yield f"\n{markdown_prose(_summary(self.proofs))}\n"
         for proof in self.proofs.collectives:
             for label, text in _facts(proof, sides=False):
                 yield f"\n- {markdown_text(proof.name)}: {label} {markdown_text(text)}\n"
@@ -94,7 +94,7 @@ class ComparisonView:
     def markdown(self) -> Iterator[str]:
         """Yield a table of results."""
         yield from markdown_table(_results_table(self.comparison))
-        yield f"\n{markdown_text(_verdict(self.comparison))}\n"
+        yield f"\n{markdown_prose(_verdict(self.comparison))}\n"
 
 
 def _table(proofs: tuple[Proof, ...]) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.views.alike import alike
 from commlens.views.csv_cells import csv_lines
 from commlens.views.json_text import to_json
-from commlens.views.markdown import markdown_table, markdown_text
+from commlens.views.markdown import markdown_prose, markdown_table, markdown_text
 from commlens.views.report_columns import EVERYTHING
 from commlens.views.report_table import facts_of, notes_of, report_lines
 from commlens.views.totals_table import TITLES, totals_table
@@ -136,4 +136,4 @@ def _module_markdown(report: Report) -> Iterator[str]:
             yield f"\nTotal {title}, in one run of the entry computation:\n\n"
             yield from markdown_table(totals_table(title, entries, full=True))
     for note, _ in notes_of(report, groups):
-        yield f"\n{markdown_text(note)}\n"
+        yield f"\n{markdown_prose(note)}\n"
