@@ -9,6 +9,7 @@ import pytest
 
 from command_line import Outcome
 from commlens.cli import main
+from opt_command import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,3 +45,11 @@ def at(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         return run("check", *arguments, columns=columns)
 
     return at
+
+
+@pytest.fixture
+def step_file(tmp_path: Path) -> Path:
+    """Return a file with a module for ``commlens opt``."""
+    path = tmp_path / "step.hlo"
+    path.write_text(TEXT)
+    return path
