@@ -255,7 +255,7 @@ def expect(
             or a report made before.
         mesh: the mesh that names axes, as for :func:`commlens.report`, or a ``jax.sharding.Mesh``: then ids are
             brought into the order of its devices. Must be None with a report.
-        args: arguments for which a jitted function is compiled: arrays or ``jax.ShapeDtypeStruct``s, with shardings.
+        args: arguments for which a jitted function is compiled: arrays, or ``jax.ShapeDtypeStruct`` with shardings.
         kwargs: keyword arguments likewise.
         allow_unread: whether claims may hold beside things that could not be read and do not concern them.
 

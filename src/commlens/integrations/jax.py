@@ -60,7 +60,7 @@ def collectives(
 ) -> Report:
     """Compile a function for some arguments and list what it communicates.
 
-    Nothing is run: ``jax.ShapeDtypeStruct``s with shardings do as well as arrays.
+    Nothing is run: a ``jax.ShapeDtypeStruct`` with a sharding does as well as an array.
 
     Args:
         function: a jitted function (static arguments and options as it was jitted with), any other function, which is
