@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commlens.hlo import UnreadableError, first_operand, load, opcode_of, seen_as_chains
+from commlens.hlo import (
+    UnreadableError,
+    applied_name,
+    first_operand,
+    load,
+    opcode_of,
+    operation_on_parameters,
+    seen_as_chains,
+    states,
+)
 from commlens.hlo.proto.instruction import ProtoInstruction
 from commlens.hlo.text import glances
 from commlens.hlo.text.instruction import TextInstruction
@@ -175,3 +184,102 @@ def test_a_look_stays_between_the_two(monkeypatch: pytest.MonkeyPatch) -> None:
     module = load(proto_twin(ladder(100)).SerializeToString())
     assert chained(module, "s98", "s99")
     assert len(looks) == 1
+
+
+# --- what collectives apply ------------------------------------------------------------------------------------------
+
+REDUCED = """HloModule m
+
+{reducer}
+
+ENTRY e {{
+  p = f32[8] parameter(0)
+  ROOT r = f32[8] {line}
+}}
+"""
+ADD = """add {
+  a = f32[] parameter(0)
+  %b = f32[]{} parameter(1), metadata={op_name="(b"}
+  ROOT c = f32[] add(%b, a), frontend_attributes={k="{"}, metadata={op_name="x\\"}" source_line=3}
+}"""
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    ("line", "expect"),
+    [
+        ("all-reduce(p), to_apply=add", "add"),
+        ("all-reduce(p), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=%add", "add"),
+        ("reduce-scatter(p), replica_groups=[2,2]<=[2,2]T(1,0), dimensions={0}, to_apply=add, sharding={x}", "add"),
+        ('all-reduce(p), frontend_attributes={k=", to_apply=b, "}, to_apply=add', "add"),
+        ("all-gather(p), dimensions={0}", None),
+        ('all-gather(p), dimensions={0}, frontend_attributes={k=", to_apply=add"}', None),
+    ],
+)
+def test_the_name_of_a_reducer(line: str, expect: str | None, backend: str) -> None:
+    """It is what all of the line says."""
+    if backend == "proto":
+        line = line.replace(", sharding={x}", "")
+    instruction = load_as(REDUCED.format(reducer=ADD, line=line), backend).instruction("r")
+    assert applied_name(instruction) == dict(instruction.called).get("apply") == expect
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    ("old", "new", "expect"),
+    [
+        ("", "", "add"),
+        ("add(%b, a)", "maximum(a, a)", "maximum"),
+        ("add(%b, a)", "negate(a)", "negate"),
+        ("  ROOT", "  d = f32[] negate(a)\n  ROOT", "add"),
+        ("ROOT c = f32[] add(%b, a)", "d = f32[] negate(a)\n  ROOT c = f32[] add(%b, d)", None),
+        ("f32[] parameter(1)", "f32[] negate(a)", None),
+        ("ROOT c", "c", "add"),
+    ],
+)
+def test_the_operation_of_a_reducer(old: str, new: str, expect: str | None, backend: str) -> None:
+    """It is the opcode of the root, where that is an operation on parameters alone."""
+    reducer = ADD.replace("f32[]{}", "f32[]").replace(old, new, 1)
+    module = load_as(REDUCED.format(reducer=reducer, line="all-reduce(p), to_apply=add"), backend)
+    found = module.computation("add")
+    assert found is not None
+    assert operation_on_parameters(found) == expect
+
+
+def test_an_empty_reducer_does_nothing() -> None:
+    """Nothing is made up."""
+    found = load("HloModule m\n\nadd {\n}\n\nENTRY e {\n  ROOT p = f32[8] parameter(0)\n}\n").computation("add")
+    assert found is not None
+    with pytest.raises(LookupError):
+        operation_on_parameters(found)
+
+
+def test_printed_reducers_are_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs have one for each collective."""
+    line = "all-reduce(p), channel_id=1, replica_groups={{0,1}}, to_apply=add, metadata={}"
+    module = load(REDUCED.format(reducer=ADD, line=line))
+    found, instruction = module.computation("add"), module.instruction("r")
+    assert found is not None
+
+    def refuse(_: TextInstruction) -> None:
+        msg = "this line was taken apart"
+        raise AssertionError(msg)
+
+    monkeypatch.setattr(TextInstruction, "parts", property(refuse))
+    assert (applied_name(instruction), operation_on_parameters(found)) == ("add", "add")
+    assert not states(instruction, "backend_config")
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    ("line", "expect"),
+    [
+        ("all-reduce(p), to_apply=add", False),
+        ('all-reduce(p), to_apply=add, backend_config="x"', True),
+        ('all-reduce(p), to_apply=add, metadata={op_name="backend_config=x"}', False),
+    ],
+)
+def test_whether_an_attribute_is_stated(line: str, expect: bool, backend: str) -> None:
+    """The name alone does not make one."""
+    instruction = load_as(REDUCED.format(reducer=ADD, line=line), backend).instruction("r")
+    assert states(instruction, "backend_config") == expect

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from commlens.hlo import BecomeCustomCall, Combine, EditError, SetChannelId, SetFrontendAttribute
 from commlens.hlo.text import TextModule, read_modules
+from commlens.hlo.text.definitions import Definitions
 from xla_reader import XlaReader
 
 if TYPE_CHECKING:
@@ -252,6 +253,24 @@ def test_what_is_kept_of_the_first() -> None:
     assert new_line(NOTHING, NOTHING, frozenset({"barrier"})) == ', barrier="w"'
     everything = new_line(frozenset("abc"), frozenset(x.metadata_fields()), frozenset({"barrier", "backend_config"}))
     assert everything == line.partition("to_apply=add")[2].rstrip("\n")
+
+
+def test_names_of_a_printed_computation_are_not_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether names are distinct and new shows without: a map would cost more than all the rest."""
+    lines = (
+        "  x = f32[8]{0} all-reduce(a), to_apply=add\n  y = f32[4,2]{1,0} all-reduce(b), to_apply=add\n"
+        "  c.1 = f32[8]{0} copy(a)\n"
+    )
+    module = module_of(HEAD + lines + ROOT)
+
+    def refuse(_: Definitions) -> None:
+        msg = "all names were mapped"
+        raise AssertionError(msg)
+
+    monkeypatch.setattr(Definitions, "_map", refuse)
+    assert b"  c.2 = (" in module.edited([combine(module, "c.2")]).to_bytes()
+    with pytest.raises(EditError, match=r"expected a new name for what is made of x, found c\.1, which is taken"):
+        module.edited([combine(module, "c.1")])
 
 
 def test_index_comments() -> None:

@@ -1,5 +1,6 @@
 """Modules: read, look, write. One face, two backends (text and proto)."""
 
+from commlens.hlo.async_chains import restating
 from commlens.hlo.bare import bare_bytes
 from commlens.hlo.callgraph import CallGraph
 from commlens.hlo.collectives import is_collective, signature_of
@@ -7,7 +8,15 @@ from commlens.hlo.containers import MAX_BYTES, compression_of, read_file, read_s
 from commlens.hlo.discovery import Discovery, discover
 from commlens.hlo.edits import BecomeCustomCall, Combine, Edit, EditError, SetChannelId, SetFrontendAttribute
 from commlens.hlo.files import descriptor_named, write_atomically
-from commlens.hlo.glances import first_operand, opcode_of, seen_as_chains
+from commlens.hlo.glances import (
+    applied_name,
+    first_operand,
+    opcode_of,
+    operation_on_parameters,
+    post_order_keys,
+    seen_as_chains,
+    states,
+)
 from commlens.hlo.graphs import Graph
 from commlens.hlo.group_modes import group_mode
 from commlens.hlo.header_mesh import header_meshes
@@ -25,6 +34,7 @@ from commlens.hlo.products import Original, read_original
 from commlens.hlo.reducers import reducer_of
 from commlens.hlo.reductions import ReductionKind, reduction_kind
 from commlens.hlo.rules import (
+    MOST_LISTED,
     SEVERITIES,
     TARGETS,
     Deployment,
@@ -35,6 +45,7 @@ from commlens.hlo.rules import (
     Severity,
     Subject,
     Target,
+    check_listable,
     find_all,
 )
 from commlens.hlo.running_order import in_running_order, is_scheduled
@@ -46,6 +57,7 @@ from commlens.hlo.wording import shortened, some_of
 
 __all__ = [
     "MAX_BYTES",
+    "MOST_LISTED",
     "SEVERITIES",
     "TARGETS",
     "BecomeCustomCall",
@@ -86,8 +98,10 @@ __all__ = [
     "Target",
     "Unread",
     "UnreadableError",
+    "applied_name",
     "bare_bytes",
     "base_opcode",
+    "check_listable",
     "communication_in_list_order",
     "compression_of",
     "descriptor_named",
@@ -109,14 +123,17 @@ __all__ = [
     "one_spelling",
     "opcode_in_memory",
     "opcode_of",
+    "operation_on_parameters",
     "options_of",
     "parse_shape",
     "parse_specs",
+    "post_order_keys",
     "read_file",
     "read_original",
     "read_stream",
     "reducer_of",
     "reduction_kind",
+    "restating",
     "seen_as_chains",
     "shares",
     "shortened",
@@ -124,6 +141,7 @@ __all__ = [
     "some_of",
     "spec_of",
     "specs_of",
+    "states",
     "trip_count",
     "uncompressed",
     "write_atomically",

@@ -67,6 +67,98 @@ def first_operand(instruction: Instruction) -> Instruction | None:
     return instruction.operands[0] if instruction.operand_names else None
 
 
+def applied_name(collective: Instruction) -> str | None:
+    r"""Return the name of the computation that a collective applies, without a look at what stands behind it.
+
+    Returns:
+        The name; None where it applies none.
+
+    Raises:
+        UnreadableError: it cannot be made out.
+
+    Example:
+        >>> from commlens.hlo.loading import load
+        >>> module = load("ENTRY e {\n  p = f32[8] parameter(0)\n  ROOT r = f32[8] all-reduce(p), to_apply=add\n}\n")
+        >>> applied_name(module.instruction("r"))
+        'add'
+    """
+    from commlens.hlo.text.glances import applied_at
+    from commlens.hlo.text.instruction import TextInstruction
+
+    name = applied_at(collective) if isinstance(collective, TextInstruction) else None
+    return next((name for role, name in collective.called if role == "apply"), None) if name is None else name
+
+
+def states(instruction: Instruction, name: str) -> bool:
+    r"""Whether an instruction has one of the attributes of :meth:`~commlens.hlo.Instruction.raw_attribute`.
+
+    Raises:
+        UnreadableError: the name stands in its text, and the attributes cannot be taken apart.
+
+    Example:
+        >>> from commlens.hlo.loading import load
+        >>> module = load('ENTRY e {\n  ROOT c = f32[8] custom-call(), custom_call_target="f"\n}\n')
+        >>> states(module.instruction("c"), "custom_call_target"), states(module.instruction("c"), "backend_config")
+        (True, False)
+    """
+    from commlens.hlo.text.instruction import TextInstruction
+
+    if isinstance(instruction, TextInstruction):
+        text = instruction.computation.text
+        if text.find(name.encode(), instruction.start, instruction.end) < 0:
+            return False
+    return instruction.raw_attribute(name) is not None
+
+
+def operation_on_parameters(computation: Computation) -> str | None:
+    """Return the opcode of the root where all of its operands are parameters, None where one is not.
+
+    Raises:
+        UnreadableError: it cannot be made out.
+        LookupError: the computation is empty.
+
+    Example:
+        >>> from commlens.hlo.loading import load
+        >>> module = load('''
+        ... larger {
+        ...   a = f32[] parameter(0)
+        ...   b = f32[] parameter(1)
+        ...   ROOT c = f32[] maximum(b, a)
+        ... }
+        ... ENTRY e { ROOT p = f32[] parameter(0) }''')
+        >>> operation_on_parameters(module.computations[0])
+        'maximum'
+    """
+    from commlens.hlo.text.computation import TextComputation
+    from commlens.hlo.text.glances import operation_at
+
+    opcode = operation_at(computation) if isinstance(computation, TextComputation) else None
+    if opcode is not None:
+        return opcode
+    root = computation.root
+    return root.opcode if all(operand.opcode == "parameter" for operand in root.operands) else None
+
+
+def post_order_keys(computation: Computation) -> list[int]:
+    r"""Return the list keys of :meth:`~commlens.hlo.Computation.post_order`, without an instruction made of each line.
+
+    Raises:
+        UnreadableError: an instruction cannot be taken apart.
+
+    Example:
+        >>> from commlens.hlo.loading import load
+        >>> module = load("ENTRY e {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}\n")
+        >>> post_order_keys(module.entry) == [each.list_key for each in module.entry.post_order()]
+        True
+    """
+    from commlens.hlo.text.printed_lines import PrintedLines
+
+    instructions, order = computation.instructions, computation.graph().post_order()
+    printed = isinstance(instructions, PrintedLines)
+    keys = instructions.spans()[0] if printed else [each.list_key for each in instructions]
+    return [keys[position] for position in order]
+
+
 def seen_as_chains(computation: Computation, chains: Iterable[Sequence[Instruction]]) -> bool:
     """Whether in each of several sequences every instruction is seen to need the one before it.
 

@@ -19,11 +19,13 @@ class Graph:
         operands: by position in the list, the positions of the operands in order.
         control_predecessors: by position, the positions of control predecessors as listed; most have none.
         broken: positions of instructions with an operand or control predecessor that is not defined.
+        distinct: whether each instruction is known to have a name of its own; of several, the last is meant.
     """
 
     operands: Sequence[Sequence[int]]
     control_predecessors: Mapping[int, Sequence[int]] = field(default_factory=dict[int, "Sequence[int]"])
     broken: frozenset[int] = frozenset()
+    distinct: bool = False
 
     def predecessors(self, position: int) -> Sequence[int]:
         """Return what must come before an instruction: operands, then control predecessors."""
@@ -54,22 +56,25 @@ class Graph:
             [2, 0, 1, 3]
         """
         used = {operand for operands in self.operands for operand in operands}
-        finished: dict[int, None] = {}
-        entered: set[int] = set()
+        waiting = bytearray(b"\1") * len(self.operands)  # 0: the walk has come there
+        finished: list[int] = []
         for start in range(len(self.operands)):
-            if start in used:
-                continue
-            stack = [start]
+            stack = [] if start in used else [start]
             while stack:
-                position = stack[-1]
-                if position in entered:
-                    stack.pop()
-                    finished.setdefault(position)
-                    continue
-                entered.add(position)
-                pending = (*reversed(self.operands[position]), *self.control_predecessors.get(position, ()))
-                stack.extend(each for each in pending if each not in entered)
-        return list(finished | dict.fromkeys(range(len(self.operands))))
+                position = stack.pop()
+                if position < 0:  # all that it needs is done
+                    finished.append(~position)
+                elif waiting[position]:
+                    waiting[position] = 0
+                    pending = [each for each in reversed(self.operands[position]) if waiting[each]]
+                    if position in self.control_predecessors:
+                        pending += [each for each in self.control_predecessors[position] if waiting[each]]
+                    if pending:
+                        stack.append(~position)
+                        stack += pending
+                    else:
+                        finished.append(position)
+        return finished + [position for position, waits in enumerate(waiting) if waits]
 
 
 def graph_of(instructions: Sequence[Instruction]) -> Graph:
@@ -92,7 +97,7 @@ def graph_of(instructions: Sequence[Instruction]) -> Graph:
             control[position] = _positions(before, names)
         if len(operands[-1]) < len(used) or len(control.get(position, ())) < len(before):
             broken.add(position)
-    return Graph(operands, control, frozenset(broken))
+    return Graph(operands, control, frozenset(broken), len(names) == len(operands))
 
 
 def _positions(names: Iterable[str], positions: Mapping[str, int]) -> list[int]:

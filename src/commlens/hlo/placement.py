@@ -143,14 +143,17 @@ class _Rows(Generic[Key]):
             begin = first[1] if place == first[0] else 0
             end = last[1] + 1 if place == last[0] else len(row)  # what else stands in the last row is behind already
             for key in row[begin:end]:
-                if key in members or not found.keys().isdisjoint(self._needed(key)):
+                needs = self.needs.get(key)
+                if needs is None:
+                    needs = self._predecessors(key)  # what does not stand in the list follows nothing
+                if key in members or not found.keys().isdisjoint(needs):
                     found[key] = place
         return found
 
     def _move(self, new: Key, followers: Mapping[Key, int], behind: Key, place: int) -> None:
         """Put the new instruction and its followers directly behind a key of a place."""
-        for key, left in followers.items():
-            self._row(left).remove(key)
+        for left in dict.fromkeys(followers.values()):  # each row once: it may have grown long
+            self.changed[left] = [each for each in self._row(left) if each not in followers]
         target = self._row(place)
         at = target.index(behind) + 1
         target[at:at] = [new, *followers]

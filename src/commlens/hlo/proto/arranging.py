@@ -77,10 +77,12 @@ def arranged(
             return [piece.message for piece in pieces[key]]
         position = edges.positions[key]
         written = others.get(position) or ProtoInstruction(computation, position).written
-        return [_with_renames(written, edges.all[position], renames)]
+        if renames.keys().isdisjoint(edges.before[key]):
+            return [written]
+        return [_with_renames(written, decode(HloInstructionEdges, computation.encoded[position]), renames)]
 
     order = list(edges.positions)
-    placement = place(order, edges.before, combinations)
+    placement = place(order, edges.before.__getitem__, combinations)
     changed = {*edges.users(renames), *others, *(edges.positions[key] for key in pieces if key in edges.positions)}
     rows = {position: standing(order[position]) for position in changed - placement.places.keys()}
     for position, keys in placement.places.items():
@@ -95,35 +97,29 @@ class _Edges:
     """What must run before what in a computation.
 
     Attributes:
-        all: by position, the ids of operands and control predecessors.
-        positions: positions by id, in the file's order.
+        before: by id, in the file's order, the ids of operands and control predecessors.
+        positions: positions by id, in the same order.
     """
 
-    all: Sequence[HloInstructionEdges]
+    before: Mapping[int, Sequence[int]]
     positions: Mapping[int, int]
-
-    def before(self, number: int) -> Sequence[int]:
-        """Return the ids of what must run before an instruction."""
-        edges = self.all[self.positions[number]]
-        return [*edges.operand_ids, *edges.control_predecessor_ids]
 
     def users(self, numbers: Mapping[int, int]) -> Iterator[int]:
         """Yield the positions of instructions that name one of some ids."""
-        for position, edges in enumerate(self.all):
-            if not (
-                numbers.keys().isdisjoint(edges.operand_ids)
-                and numbers.keys().isdisjoint(edges.control_predecessor_ids)
-            ):
-                yield position
+        return (
+            position for position, before in enumerate(self.before.values()) if not numbers.keys().isdisjoint(before)
+        )
 
 
 def _edges(computation: ProtoComputation) -> _Edges:
-    decoded = [decode(HloInstructionEdges, data) for data in computation.encoded]
-    positions = {edges.id: position for position, edges in enumerate(decoded)}
-    if len(positions) < len(decoded):
+    before: dict[int, tuple[int, ...]] = {}
+    for data in computation.encoded:
+        edges = decode(HloInstructionEdges, data)
+        before[edges.id] = (*edges.operand_ids, *edges.control_predecessor_ids)
+    if len(before) < len(computation.encoded):
         msg = f"expected every instruction of the computation {computation.name} to have an id of its own"
         raise EditError(msg)
-    return _Edges(decoded, positions)
+    return _Edges(before, {number: position for position, number in enumerate(before)})
 
 
 def _with_renames(written: WrittenMessage, edges: HloInstructionEdges, renames: Mapping[int, int]) -> WrittenMessage:
@@ -155,5 +151,5 @@ def _sequence(
     if set(scheduled) != set(edges.positions) or len(scheduled) > len(edges.positions):
         msg = f"expected the schedule of the computation {computation.name} to have each of its instructions once"
         raise EditError(msg)
-    order = place(scheduled, edges.before, combinations).order(scheduled)
+    order = place(scheduled, edges.before.__getitem__, combinations).order(scheduled)
     return [number for key in order for number in ([piece.number for piece in pieces[key]] if key in pieces else [key])]

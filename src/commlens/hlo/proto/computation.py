@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.model import Computation, UnreadableError
 from commlens.hlo.proto.decoding import as_text, decode
+from commlens.hlo.proto.graphs import graph_by_ids
 from commlens.hlo.proto.instruction import ProtoInstruction
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionOutline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from commlens.hlo.graphs import Graph
     from commlens.hlo.model import Instruction
     from commlens.hlo.proto.module import ProtoModule
     from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloComputationOutline
@@ -23,13 +25,6 @@ _REPEATED: Final = -1
 _LARGE: Final = 4096
 UNKNOWN_ID: Final = sys.maxsize
 """Stands for the id of an instruction that cannot be decoded: behind all others."""
-
-
-class _Head(NamedTuple):
-    """What tells an instruction from others."""
-
-    id: int
-    name: str
 
 
 class ProtoComputation(Computation):
@@ -64,15 +59,19 @@ class ProtoComputation(Computation):
         return self._module
 
     @cached_property
-    def _heads(self) -> list[_Head]:
-        """Id and name of every instruction, in the file's order."""
-        return [_head(data) for data in self.encoded]
+    def _ids(self) -> list[int]:
+        """The id of every instruction, in the file's order."""
+        return [_id(data) for data in self.encoded]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The name of every instruction, in the file's order."""
+        return [_name(data) for data in self.encoded]
 
     @cached_property
     def _in_order(self) -> list[int]:
         """Positions of the instructions by id, as XLA sorts them on reading."""
-        heads = self._heads
-        return sorted(range(len(heads)), key=lambda position: heads[position].id)
+        return sorted(range(len(self.encoded)), key=self._ids.__getitem__)
 
     @property
     def instructions(self) -> tuple[ProtoInstruction, ...]:
@@ -85,8 +84,8 @@ class ProtoComputation(Computation):
 
     @cached_property
     def _by_name(self) -> dict[str, int]:
-        heads = self._heads
-        return {heads[position].name: position for position in reversed(self._in_order)}
+        names = self._names
+        return {names[position]: position for position in reversed(self._in_order)}
 
     def instruction(self, name: str) -> ProtoInstruction | None:
         """Return the instruction of that name, the first of several, None if there is none."""
@@ -95,14 +94,14 @@ class ProtoComputation(Computation):
 
     def name_at(self, position: int) -> str:
         """Return the name of the instruction at a position."""
-        return self._heads[position].name if "_heads" in self.__dict__ else _head(self.encoded[position]).name
+        return self._names[position] if "_names" in self.__dict__ else _name(self.encoded[position])
 
     @cached_property
     def _by_id(self) -> dict[int, int]:
         """Positions by id; an id that is given twice leads nowhere."""
         found: dict[int, int] = {}
-        for position, head in enumerate(self._heads):
-            found[head.id] = _REPEATED if head.id in found else position
+        for position, number in enumerate(self._ids):
+            found[number] = _REPEATED if number in found else position
         found.pop(UNKNOWN_ID, None)
         return found
 
@@ -140,6 +139,10 @@ class ProtoComputation(Computation):
         found = self.outline_of(number, user, user_id)
         return None if found is None else found[0]
 
+    def graph(self) -> Graph:
+        """Return who uses whom, by positions in :attr:`instructions`."""
+        return graph_by_ids(self.encoded) or super().graph()
+
     @property
     def root(self) -> ProtoInstruction:
         """The root: the instruction with the root's id, else the last.
@@ -167,7 +170,7 @@ class ProtoComputation(Computation):
 
     def in_list_order(self, positions: Iterable[int]) -> list[ProtoInstruction]:
         """Return the instructions at some positions of the file's list, by id."""
-        ids = {position: _head(self.encoded[position]).id for position in positions}
+        ids = {position: _id(self.encoded[position]) for position in positions}
         return [ProtoInstruction(self, position) for position in sorted(ids, key=ids.__getitem__)]
 
     def communication(self) -> Iterable[Site | Instruction]:
@@ -175,9 +178,15 @@ class ProtoComputation(Computation):
         return self._module.communicating.get(self.number, ())
 
 
-def _head(data: bytes) -> _Head:
+def _id(data: bytes) -> int:
     try:
-        outline = decode(HloInstructionOutline, data)
+        return decode(HloInstructionOutline, data).id
     except UnreadableError:
-        return _Head(UNKNOWN_ID, "")
-    return _Head(outline.id, as_text(outline.name))
+        return UNKNOWN_ID
+
+
+def _name(data: bytes) -> str:
+    try:
+        return as_text(decode(HloInstructionOutline, data).name)
+    except UnreadableError:
+        return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _BLANK: Final = ord(" ")
+_DEFINED: Final = re.compile(rb"\n[ \t]++(?:ROOT[ \t]++)?+%?([^\s=%]++)[ \t]*+=")
+"""The name of an instruction at the beginning of a line."""
 
 
 class Whole(NamedTuple):
@@ -77,11 +80,11 @@ def arranged(
         EditError: members depend on each other, one cannot be combined, or a name is given twice.
     """
     _check_names(computation)
-    lines = _Lines(computation)
+    lines, taken = _Lines(computation), _taken(computation, frozenset(edit.name.encode() for edit, _ in steps))
     contents: dict[int, list[bytes]] = {}
     combinations: list[Combination[int]] = []
     for number, (edit, members) in enumerate(steps):
-        if computation.definitions.value_of(edit.name.encode(), computation.end) is not None:
+        if edit.name.encode() in taken:
             msg = f"expected a new name for what is made of {members[0].line.name}, found {edit.name}, which is taken"
             raise EditError(msg)
         new, positions = -1 - number, [lines.position(member.offset) for member in members]
@@ -99,12 +102,19 @@ def _check_names(computation: TextComputation) -> None:
     Raises:
         EditError: it has two such.
     """
-    repeated = computation.definitions.repeated()
+    repeated = None if computation.graph().distinct else computation.definitions.repeated()
     if repeated is not None:
         name, (first, second) = as_text(repeated[0]), map(computation.module.line_of, repeated[1:])
         msg = f"expected each instruction of {computation.name} to have a name of its own, found {name} in the lines "
         msg += f"{first} and {second}: nothing can be combined there"
         raise EditError(msg, line=second, column=computation.module.column_of(repeated[2]))
+
+
+def _taken(computation: TextComputation, names: frozenset[bytes]) -> frozenset[bytes]:
+    """Return which of some names instructions have; of a printed computation no map is made for that."""
+    if computation.starts is not None:
+        return frozenset(each for each in names if computation.definitions.value_of(each, computation.end) is not None)
+    return names.intersection(_DEFINED.findall(computation.text, computation.body - 1, computation.end))
 
 
 def _member(whole: Whole) -> Member:
@@ -152,6 +162,10 @@ class _Lines:
         """Return the position of the instruction in which an offset lies."""
         return bisect_right(self._starts, offset) - 1
 
+    def start(self, position: int) -> int:
+        """Return where an instruction starts."""
+        return self._starts[position]
+
     def span(self, position: int) -> tuple[int, int]:
         """Return where an instruction stands, without blanks behind it."""
         start, stop = self._starts[position], self._stops[position]
@@ -193,16 +207,12 @@ class _Spelling:
 
     def splices(self, places: Mapping[int, Sequence[int]]) -> Iterator[Splice]:
         """Yield the splices that give every place what stands there now."""
-        text, placed = self.lines.text, {key for row in places.values() for key in row}
-        spans = [self.lines.span(position) for position in sorted(placed | places.keys()) if position >= 0]
-        starts = [start for start, _ in spans]
-        for other in self.others:
-            at = bisect_right(starts, other.start) - 1
-            if at < 0 or other.start > spans[at][1]:
-                yield other
+        text = self.lines.text
+        if self.others:
+            yield from self._unmoved(places)
         for position, row in places.items():
             start, end = self.lines.span(position)
-            behind = self.lines.span(position + 1)[0] if position + 1 < len(self.lines) else end
+            behind = self.lines.start(position + 1) if position + 1 < len(self.lines) else end
             if not row:
                 yield Splice(start, behind, b"")
                 continue
@@ -210,6 +220,16 @@ class _Spelling:
             written = line_end.join(line for key in row for line in self._content(key))
             swallows = _ends_in_comment(written) and b"\n" not in text[end:behind]
             yield Splice(start, end, written + line_end if swallows else written)
+
+    def _unmoved(self, places: Mapping[int, Sequence[int]]) -> Iterator[Splice]:
+        """Yield the other changes of instructions that stay as they are but for these."""
+        placed = {key for row in places.values() for key in row}
+        spans = [self.lines.span(position) for position in sorted(placed | places.keys()) if position >= 0]
+        starts = [start for start, _ in spans]
+        for other in self.others:
+            at = bisect_right(starts, other.start) - 1
+            if at < 0 or other.start > spans[at][1]:
+                yield other
 
     def _content(self, key: int) -> Sequence[bytes]:
         """Return what stands for an instruction, line by line."""

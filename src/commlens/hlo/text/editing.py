@@ -12,7 +12,7 @@ from commlens.hlo.text.attribute_edits import attribute_splices
 from commlens.hlo.text.damage import two_in_one, unclosed
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.quick_edits import QuickEditor
-from commlens.hlo.text.rewriting import custom_call_splices
+from commlens.hlo.text.rewriting import custom_call_attributes, custom_call_splices
 from commlens.hlo.text.splices import Splice
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ def splices_of(module: TextModule, edits: Iterable[Edit]) -> list[Splice]:
         raise EditError(msg)
 
     agreement = agreement_of(edits, own)
-    splices = [*_attribute_splices(module, agreement), *_custom_calls(agreement)]
+    editor = QuickEditor()
+    splices = [*_attribute_splices(module, agreement, editor), *_custom_calls(agreement, editor)]
     return _with_combinations(module, agreement, splices) if agreement.combinations else splices
 
 
-def _attribute_splices(module: TextModule, agreement: _Agreement) -> Iterator[Splice]:
-    editor = QuickEditor()
+def _attribute_splices(module: TextModule, agreement: _Agreement, editor: QuickEditor) -> Iterator[Splice]:
     for instruction, change in _with_overriding(module, agreement.attributes).items():
-        quick = editor.splices(instruction, change) if instruction.computation.starts is None else None
+        quick = editor.splices(instruction, change)
         if quick is not None:
             yield from quick
             continue
@@ -91,10 +91,14 @@ def _with_overriding(
     return found
 
 
-def _custom_calls(agreement: _Agreement) -> Iterator[Splice]:
+def _custom_calls(agreement: _Agreement, editor: QuickEditor) -> Iterator[Splice]:
     for instruction, edit in agreement.custom_calls.items():
+        quick = editor.custom_call(instruction, edit)
+        if quick is not None:
+            yield from quick
+            continue
         whole = _whole(instruction)
-        yield from _shifted(custom_call_splices(whole.line, edit), whole.offset)
+        yield from _shifted(custom_call_splices(whole.line, custom_call_attributes(edit)), whole.offset)
 
 
 def _shifted(splices: Iterable[Splice], offset: int) -> Iterator[Splice]:

@@ -20,6 +20,19 @@ _PRINTED: Final = re.compile(
     rb"(?:ROOT )?" + _OPERAND + rb" = (?:" + _ARRAY + rb"|" + _TUPLE + rb") (?!constant\()"
     rb"(?P<opcode>[a-z][a-z0-9\-]*+)\((?P<operands>" + _OPERAND + rb"(?:, " + _OPERAND + rb")*+)?+\)"
 )
+_VALUE: Final = rb"(?:[\w.\-]++|\[[\d,]*+\]<=\[[\d,]*+\](?:T\([\d,]*+\))?+|\{(?:[^{}\"'/\n]++|\{[^{}\"'/\n]*+\})*+\})"
+_APPLIES: Final = re.compile(
+    rb"(?:, (?!to_apply=)[a-z_]++=" + _VALUE + rb")*+, to_apply=%?(?P<name>" + NAME + rb")(?=,|\Z)"
+)
+_SCALAR: Final = rb"[a-z][a-z0-9]*+\[\](?:\{\})?+"
+_BRACED: Final = rb"=\{(?:[^{}\"'/\n]++|\"(?:[^\"\\\n]++|\\[^\n])*+\")*+\}"
+_TAIL: Final = rb"(?:, frontend_attributes" + _BRACED + rb")?+(?:, metadata" + _BRACED + rb")?+\n"
+_PARAMETER: Final = rb" = " + _SCALAR + rb" parameter\(\d++\)" + _TAIL
+_REDUCER: Final = re.compile(
+    rb"\n?  %?(?P<one>" + NAME + rb")" + _PARAMETER + rb"  %?(?P<other>" + NAME + rb")" + _PARAMETER + rb"  ROOT "
+    + _OPERAND + rb" = " + _SCALAR + rb" (?P<opcode>[a-z][a-z0-9\-]*+)\(%?(?P<left>" + NAME + rb"), %?(?P<right>"
+    + NAME + rb")\)" + _TAIL
+)  # fmt: skip
 _LINE_START: Final = b"\n  "
 _NEAR: Final = 8192
 """How far above its use a definition is looked for; to find all of them costs a map of the computation."""
@@ -46,6 +59,22 @@ def glance_at(line: TextInstruction) -> Glance | None:
     operands: bytes | None = match["operands"]
     name = None if operands is None else as_text(operands.partition(b",")[0].removeprefix(b"%"))
     return Glance(as_text(match["opcode"]), name)
+
+
+def applied_at(line: TextInstruction) -> str | None:
+    """Return the name of the computation that a collective applies; None where the line has to be taken apart."""
+    computation = line.computation
+    printed = _PRINTED.match(computation.text, line.start, line.end) if computation.starts is None else None
+    match = None if printed is None else _APPLIES.match(computation.text, printed.end(), line.end)
+    return None if match is None else as_text(match["name"])
+
+
+def operation_at(reducer: TextComputation) -> str | None:
+    """Return the opcode of an operation on two scalar parameters that is all of a computation; None for all else."""
+    match = _REDUCER.fullmatch(reducer.text, reducer.body, reducer.end) if reducer.starts is None else None
+    if match is None or not {match["left"], match["right"]} <= {match["one"], match["other"]}:
+        return None
+    return as_text(match["opcode"])
 
 
 def operands_behind(computation: TextComputation, user: int, first: int) -> Iterator[int]:

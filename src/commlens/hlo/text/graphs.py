@@ -64,7 +64,7 @@ def printed_graph(computation: TextComputation) -> Graph | None:
                 broken.add(position)
     except _NotPrintedError:
         return None
-    return Graph(operands, control, frozenset(broken))
+    return Graph(operands, control, frozenset(broken), len(names) == len(operands))
 
 
 def _operands(
@@ -80,7 +80,7 @@ def _operands(
             found.append(())
             continue
         try:
-            found.append([*map(position_of, operands.split(b", "))])
+            found.append(tuple(map(position_of, operands.split(b", "))))  # a tuple of numbers leaves the collector
         except KeyError:
             known = [names.get(name) for name in _names(lines, position, operands)]
             found.append([each for each in known if each is not None])

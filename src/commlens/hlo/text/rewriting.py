@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from commlens.hlo.edits import BecomeCustomCall
     from commlens.hlo.text.line import Line
 
+CUSTOM_CALL: Final = b"custom-call"
 _KEPT_BY_CUSTOM_CALLS: Final = frozenset({"control-predecessors", "frontend_attributes", "metadata", "sharding"})
 
 
@@ -55,13 +56,17 @@ def rewritten(
     return sorted(found)
 
 
-def custom_call_splices(line: Line, edit: BecomeCustomCall) -> list[Splice]:
+def custom_call_splices(line: Line, attributes: bytes) -> list[Splice]:
     """Find which bytes change when a collective becomes a custom call.
 
     Args:
         line: the collective, taken apart without fault.
-        edit: what it becomes.
+        attributes: what :func:`custom_call_attributes` says of the custom call.
     """
     others = line.attributes.keys() - SPOKEN_OF - {"backend_config"}
-    attributes = b", custom_call_target=%s, backend_config=%s" % (quoted(edit.target), edit.backend_config.encode())
-    return rewritten(line, b"custom-call", attributes, keep=others | _KEPT_BY_CUSTOM_CALLS)
+    return rewritten(line, CUSTOM_CALL, attributes, keep=others | _KEPT_BY_CUSTOM_CALLS)
+
+
+def custom_call_attributes(edit: BecomeCustomCall) -> bytes:
+    """Return the attributes that a custom call has before all others, each behind a comma."""
+    return b", custom_call_target=%s, backend_config=%s" % (quoted(edit.target), edit.backend_config.encode())

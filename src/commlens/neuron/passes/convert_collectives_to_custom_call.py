@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
@@ -14,12 +15,16 @@ from commlens.hlo import (
     Refusals,
     Site,
     UnreadableError,
+    applied_name,
     base_opcode,
     communication_in_list_order,
     discover,
     figures,
     finished,
+    operation_on_parameters,
+    post_order_keys,
     signature_of,
+    states,
 )
 from commlens.neuron.passes.unread import check_read
 from commlens.neuron.places import listed, place_of
@@ -99,9 +104,10 @@ class ConvertCollectivesToCustomCall(Pass):
         order, disorder = _in_post_order(list(_conversions(candidates, module, refusals)), module.entry)
         made = refusals.make(order)
         converted = [edit for edit in made.edits if isinstance(edit, BecomeCustomCall)]
-        untouched = list(_untouched(module, {each.instruction for each in candidates}))
+        items = {each.instruction: each.item for each in candidates}
+        untouched = list(_untouched(module, items))
         stats: dict[str, Json] = {
-            "converted": [{**place_of(edit.instruction), "target": edit.target} for edit in converted],
+            "converted": [{**place_of(items[edit.instruction]), "target": edit.target} for edit in converted],
             "untouched": untouched,
         }
         return finished(
@@ -227,17 +233,19 @@ class _Converter:
         Raises:
             UnreadableError: there is no reducer.
         """
-        name = next((name for role, name in instruction.called if role == "apply"), None)
+        name = applied_name(instruction)
         if name not in self.reductions:
-            reducer = None if name is None else self.module.computation(name)
-            if reducer is None or not reducer.instructions:
-                found = "none" if name is None else name
-                msg = f"expected to_apply= to name a computation of the module with something in it, found {found}"
-                raise UnreadableError(msg)
-            root = reducer.root
-            parameters = all(operand.opcode == "parameter" for operand in root.operands)
-            self.reductions[name] = root.opcode if parameters else None
+            self.reductions[name] = self._operation(name)
         return self.reductions[name]
+
+    def _operation(self, name: str | None) -> str | None:
+        reducer = None if name is None else self.module.computation(name)
+        if reducer is not None:
+            with suppress(LookupError):  # it is empty
+                return operation_on_parameters(reducer)
+        found = "none" if name is None else name
+        msg = f"expected to_apply= to name a computation of the module with something in it, found {found}"
+        raise UnreadableError(msg)
 
 
 def _candidates(module: Module, refusals: Refusals) -> list[Listed]:
@@ -287,8 +295,7 @@ def _in_post_order(
         return converted, []
     by_key = {edit.instruction.list_key: edit for edit in converted}
     try:
-        keys = (each.list_key for each in entry.post_order())
-        return [by_key[key] for key in keys if key in by_key], []
+        return [by_key[key] for key in post_order_keys(entry) if key in by_key], []
     except UnreadableError as error:
         return converted, [
             f"the conversions are told in list order, for the post-order of computation {entry.name} cannot be made"
@@ -323,6 +330,6 @@ def _warnings(made: Sequence[BecomeCustomCall]) -> Iterator[str]:
         instructions = [edit.instruction for edit in made if unknown in edit.target]
         if instructions:
             yield f"the target of {listed(instructions)} has no name for the {what} and says {unknown}"
-    configured = [edit.instruction for edit in made if edit.instruction.raw_attribute("backend_config") is not None]
+    configured = [edit.instruction for edit in made if states(edit.instruction, "backend_config")]
     if configured:
         yield f"the groups take the place of the backend_config that {listed(configured)} had"
