@@ -45,6 +45,11 @@ def module(*lines: str) -> bytes:
             id="subgraphs",
         ),
         pytest.param(
+            neff(definition(replica_groups=[TP]), lnc_size=7),
+            "x: the header states LNC 7, and Neuron hardware has 1 or 2 physical cores per rank",
+            id="lnc",
+        ),
+        pytest.param(
             module("t = token[] after-all()", "s = (f32[8], u32[], token[]) send(p, t), channel_id=1", REDUCE),
             "x: send s states no source-target pairs",
             id="send",
@@ -123,3 +128,43 @@ def test_notes_are_prose_in_markdown(run: Run, folder: Path) -> None:
     assert "\nthe readings differ: 4 is the size of the largest group, as documented; all groups of a topology" in out
     assert "\nthe stated \\#rank\\_world\\_size, 1, is less than the lists need, and does not count\n" in out
     assert "| world size | 4 by the documented reading: a topology counts by its largest group |" in out
+
+
+@pytest.mark.parametrize("lnc", [0, 1, 2])
+def test_an_lnc_that_is_known_or_not_stated(run: Run, folder: Path, lnc: int) -> None:
+    """It is no matter for a warning."""
+    (folder / "x").write_bytes(neff(definition(replica_groups=[TP]), lnc_size=lnc))
+    assert (run("neff", "x").code, run("neff", "x").err) == (0, "")
+
+
+def test_a_stated_number_of_nobody(run: Run, folder: Path) -> None:
+    """Where there are no lists, none are spoken of."""
+    (folder / "x").write_bytes(definition(rank_world_size=0))
+    [note] = json.loads(run("neff", "x", "--format", "json").out)["notes"]
+    assert note == "the stated #rank_world_size, 0, is less than the 1 worker of any program, and does not count"
+
+
+def test_bytes_that_are_no_text(run: Run, folder: Path) -> None:
+    """They are escapes in every form, so that every reader of JSON takes the answer."""
+    (folder / "x").write_bytes(
+        neff(definition(rank_world_size=2), name=b"caf\xe9 \xc3\xa9", neff_build_version=b"\xff")
+    )
+    outcome = run("neff", "x", "--format", "json")
+    header = json.loads(outcome.out)["header"]
+    assert (header["name"], header["neff_build_version"]) == ("caf\\xe9 \u00e9", "\\xff")
+    assert "\\ud" not in outcome.out.lower()
+    assert "name caf\\xe9 \u00e9, built by \\xff," in run("neff", "x").out
+
+
+def test_names_of_subgraphs_that_are_no_text(run: Run, folder: Path) -> None:
+    """Members and kelves bear names of strangers."""
+    (folder / "x").write_bytes(neff({"a\udcff/sg00/def.json": definition(rank_world_size=2)}))
+    found = run("neff", "x", "--format", "json").out
+    assert json.loads(found)["subgraphs"][0]["member"] == "a\\xff/sg00/def.json"
+    assert "\\ud" not in found
+
+
+def test_facts_are_no_code_in_markdown(run: Run, folder: Path) -> None:
+    """A subgraph is named in a sentence."""
+    (folder / "x").write_bytes(neff(definition(replica_groups=[TP])))
+    assert "LNC 1, subgraphs sg00/def.json\n" in run("neff", "x", "--format", "markdown").out

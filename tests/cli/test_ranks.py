@@ -313,7 +313,7 @@ def test_many_cores_are_cut(run: Run, tmp_path: Path) -> None:
 def test_cores_of_a_module_for_other_ranks(run: Run, module: str) -> None:
     """Cores are shown for a module of this world only."""
     assert run("ranks", *SIXTEEN, "--against", module, "--cores").error == (
-        "expected a module for 16 ranks, found one for 8 devices"
+        f"{module}: expected a module for 16 ranks, found one for 8 devices"
     )
 
 
@@ -338,6 +338,7 @@ def test_cores_of_a_module_for_other_ranks(run: Run, module: str) -> None:
         (("--world", "8", "--tp", "2", "--token-shuffle", "3"), "expected the token shuffle size to divide dp = 4"),
         (("--world", "99999999", "--tp", "1"), "expected a world of at most 16,777,216 ranks"),
         (("--world", "8", "--tp", "2", "--cores"), "expected --against FILE with --cores"),
+        (("--world", "8", "--tp", "2", "--kv-sequential"), "expected --kv N with --kv-sequential, which is about its"),
         (("--world", "8", "--tp", "2", "--against", "missing.hlo"), "missing.hlo: "),
     ],
 )

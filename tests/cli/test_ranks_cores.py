@@ -98,3 +98,13 @@ def test_csv_of_the_groups(run: Run, world: int, tp: int, pp: int) -> None:
         for number, group in enumerate(groups.to_array().tolist())
     )
     assert rows == list(expected)
+
+
+def test_a_rank_that_keeps_its_data(run: Run, tmp_path: Path) -> None:
+    """A pair of a rank with itself is shown as that, and told in JSON."""
+    file = written(tmp_path, "  c = f32[8] collective-permute(p), source_target_pairs={{0,2},{1,1}}\n")
+    arguments = ("ranks", *FOUR, "--against", file, "--cores")
+    rows = [line.split() for line in run(*arguments).out.splitlines()[-4:]]
+    assert rows == [["0", "0", "to", "2"], ["1", "1", "itself"], ["2", "2", "from", "0"], ["3", "3", "not", "in", "it"]]
+    [found] = json.loads(run(*arguments, "--format", "json").out)["cores"]
+    assert found["cores"][1]["peers"] == [{"peers": [], "position": None, "sends_to": [1], "receives_from": [1]}]

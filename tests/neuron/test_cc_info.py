@@ -228,7 +228,7 @@ def test_flat_keys_come_first() -> None:
     ("content", "says"),
     [
         pytest.param("{", "<text>:1:2: expected a JSON object: a key in double quotes should stand here", id="cut"),
-        pytest.param(b"[]", "<bytes>: expected a JSON object, found a JSON list", id="list"),
+        pytest.param(b"[]", "<bytes>: expected a JSON object, found a list of 0", id="list"),
         pytest.param(
             b"\xff\xfe{", "<bytes>:1:1: expected a JSON object in UTF-8, UTF-16 or UTF-32, found", id="no-text"
         ),
@@ -244,16 +244,18 @@ def test_flat_keys_come_first() -> None:
         pytest.param(b'{"a": ' + b"[" * 100_000, "<bytes>: expected a JSON object, ", id="deep"),
         pytest.param({"replica_groups": [[0, 1]]}, "expected replica_groups[0][0] to be a group of ranks", id="2-d"),
         pytest.param({"replica_groups": {"0": []}}, "expected replica_groups to be a list of topologies", id="object"),
-        pytest.param({"replica_groups": [[["0"]]]}, "expected replica_groups[0][0][0] to be a rank, an int", id="text"),
-        pytest.param({"replica_groups": [[[True]]]}, "found True", id="flag"),
+        pytest.param(
+            {"replica_groups": [[["0"]]]}, "expected replica_groups[0][0][0] to be a rank, a whole number", id="text"
+        ),
+        pytest.param({"replica_groups": [[[True]]]}, "found true", id="flag"),
         pytest.param({"replica_groups": [[[1.0]]]}, "found 1.0", id="fraction"),
-        pytest.param({"replica_groups": [[[-1]]]}, "an int from 0 to 4294967295, found -1", id="negative"),
+        pytest.param({"replica_groups": [[[-1]]]}, "a whole number from 0 to 4294967295, found -1", id="negative"),
         pytest.param({"replica_groups": [[[2**32]]]}, "found 4294967296", id="wide"),
         pytest.param({"replica_groups": [[[10**5000]]]}, "found a number of 16610 bits", id="huge"),
         pytest.param({"src_target_pairs": [[[0, 1, 2]]]}, "expected src_target_pairs[0][0] to be a pair", id="triple"),
         pytest.param({"src_target_pairs": [[0, 1]]}, "expected src_target_pairs[0][0] to be a pair", id="one-set"),
         pytest.param({"#rank_world_size": "8"}, "expected #rank_world_size to be a number of workers", id="number"),
-        pytest.param({"CCInfo": [1]}, "expected CCInfo to be an object, found list", id="nested"),
+        pytest.param({"CCInfo": [1]}, "expected CCInfo to be an object, found a list of 1", id="nested"),
     ],
 )
 def test_what_is_no_def_json(content: Any, says: str) -> None:
@@ -298,8 +300,10 @@ def test_numbers_of_numpy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        pytest.param((np.array([[[0.0]]]),), "replica_groups[0][0][0] to be a rank, an int", id="fractions"),
-        pytest.param((np.array([[[True]]]),), "replica_groups[0][0][0] to be a rank, an int", id="array-of-flags"),
+        pytest.param((np.array([[[0.0]]]),), "replica_groups[0][0][0] to be a rank, a whole number", id="fractions"),
+        pytest.param(
+            (np.array([[[True]]]),), "replica_groups[0][0][0] to be a rank, a whole number", id="array-of-flags"
+        ),
         pytest.param((np.array(1),), "expected replica_groups to be a list of topologies", id="no-dimension"),
         pytest.param((np.arange(4).reshape(2, 2),), "expected replica_groups[0][0] to be a group", id="2-d"),
         pytest.param((np.array([[[-1]]]),), "found -1", id="negative"),
@@ -307,8 +311,10 @@ def test_numbers_of_numpy() -> None:
         pytest.param((0.5,), "expected replica_groups to be a list of topologies", id="fraction"),
         pytest.param((["01"],), "expected replica_groups[0] to be a list of groups", id="text"),
         pytest.param(([[b"01"]],), "expected replica_groups[0][0] to be a group of ranks", id="bytes"),
-        pytest.param(([[[0, 1.0]]],), "replica_groups[0][0][1] to be a rank, an int from 0 to", id="one-fraction"),
-        pytest.param((None, [[[0, True]]]), "src_target_pairs[0][0][1] to be a rank", id="flag-in-a-pair"),
+        pytest.param(
+            ([[[0, 1.0]]],), "replica_groups[0][0][1] to be a rank, a whole number from 0 to", id="one-fraction"
+        ),
+        pytest.param((None, [[[0, True]]]), "from 0 to 4294967295, found True", id="flag-in-a-pair"),
         pytest.param((None, None, True), "#rank_world_size to be a number of workers", id="stated-flag"),
         pytest.param((None, None, 8.0), "found 8.0", id="stated-fraction"),
         pytest.param((None, None, np.arange(2)), "#rank_world_size to be a number of workers", id="stated-array"),

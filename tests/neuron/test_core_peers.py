@@ -108,3 +108,25 @@ def test_members_that_repeat() -> None:
     first = cores.core(0).peers[0]
     assert first is not None
     assert (first.peers, first.position) == ([1, 2], 0)
+
+
+def test_a_pair_of_a_rank_with_itself() -> None:
+    """The rank keeps its data: it sends to itself, and meets nobody."""
+    cores = on_cores("c = f32[8] collective-permute(p), source_target_pairs={{0,2},{1,1}}")
+    [first], [second], [third], [fourth] = (core.peers for core in cores.cores())
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert (first.peers, first.sends_to, first.receives_from) == ([2], (2,), ())
+    assert (second.peers, second.sends_to, second.receives_from) == ([], (1,), (1,))
+    assert (third.peers, third.sends_to, third.receives_from) == ([0], (), (0,))
+    assert fourth is None
+
+
+def test_a_module_for_other_ranks_is_named() -> None:
+    """The error says which module, and that of counts which nobody states too."""
+    module = load(f"{HEADER}ENTRY e {{\n  ROOT p = f32[8] parameter(0)\n}}\n")
+    with pytest.raises(InputError, match="^<text>: expected a module for 8 ranks, found one for 4 devices$"):
+        core_map(module, RankModel(1), 8)
+    with pytest.raises(InputError, match="^<text>: expected the number of ranks: the module states neither"):
+        core_map(load("ENTRY e {\n  ROOT p = f32[8] parameter(0)\n}\n"), RankModel(1))

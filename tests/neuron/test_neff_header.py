@@ -139,9 +139,19 @@ def test_names_of_features(bit: int) -> None:
     ("values", "size", "says"),
     [
         pytest.param({}, 1023, "Invalid number of NEFF bytes received: ", id="short-file"),
-        pytest.param({"data_size": 0}, 1024, "Invalid NEFF header size: ", id="no-archive"),
+        pytest.param(
+            {"data_size": 0},
+            1024,
+            "Invalid NEFF header size: expected an archive behind the header of 1024 bytes, found",
+            id="no-archive",
+        ),
         pytest.param({"header_size": 2048}, 2048, "Invalid NEFF header size: ", id="header-over-all"),
-        pytest.param({"header_size": 512}, 2048, "Invalid NEFF header size: ", id="small-header"),
+        pytest.param(
+            {"header_size": 512},
+            2048,
+            "Invalid NEFF header size: expected one that states 1024 bytes, found 512",
+            id="small",
+        ),
         pytest.param({"neff_version_major": 3}, 2048, "NEFF version not supported: ", id="version"),
         pytest.param({"feature_bits": 1 << 27}, 2048, "features of a newer compiler", id="feature"),
         pytest.param({"feature_bits": 1 << 62 | 2}, 2048, "feature bits 0x4000000000000000", id="highest-feature"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
@@ -15,11 +16,14 @@ from commlens.cli.progress import Progress
 from commlens.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from commlens.cli.output import Output
-    from commlens.neuron import CCSummary
+    from commlens.neuron import CCSource, CCSummary
 
 READINGS: Final = ("documented", "total")
 _LARGEST_LNC: Final = 64
+_KINDS: Final = MappingProxyType({"neff": "a NEFF", "def.json": "a def.json", "module": "a module"})
 
 
 @click.command("neff", short_help="Show the groups of workers that a Neuron program needs.")
@@ -63,6 +67,9 @@ def command(
             msg = f"{file} is a folder, a compile cache: of the options only --format and -o go with it"
             raise click.UsageError(msg)
         return _show_cache(file, output)
+    if cores_per_lnc is not None and output.form == "csv":
+        msg = "expected --format table, json or markdown with --cores-per-lnc, for the CSV form lists no ranks"
+        raise click.UsageError(msg, click.get_current_context())
     from commlens.hlo import MAX_BYTES
     from commlens.neuron import read_cc_source, summarise
     from commlens.views import CCInfoView
@@ -75,11 +82,31 @@ def command(
         partitions=partitions,
         validate_hash=validate_hash,
     )
+    about = {
+        "a module": {"--replicas": replicas, "--partitions": partitions},
+        "a NEFF": {"--validate-hash": validate_hash},
+    }
+    _refuse_idle(source, about)
     summary = summarise(source, reading=reading, cores_per_lnc=cores_per_lnc)
     warn(f"{file}: {note}" for note in source.info.notes)
     _refuse(summary)
     output.show(CCInfoView(summary))
     return 0
+
+
+def _refuse_idle(source: CCSource, options: Mapping[str, Mapping[str, object]]) -> None:
+    """Refuse options that are about another kind of input.
+
+    Raises:
+        InputError: there are some; ``options`` holds them by the kind that they are about.
+    """
+    kind = _KINDS[source.kind]
+    for about, values in options.items():
+        given = [name for name, value in values.items() if value]
+        if given and kind != about:
+            is_of = "is" if len(given) == 1 else "are"
+            reason = f"expected {about} with {', '.join(given)}, which {is_of} about {about}; found {kind}"
+            raise InputError(reason, path=source.path)
 
 
 def _refuse(summary: CCSummary) -> None:

@@ -65,6 +65,9 @@ def command(
     from commlens.neuron import rank_layout
     from commlens.views import RanksView
 
+    if degrees["kv_sequential"] and degrees["kv"] is None:
+        msg = "expected --kv N with --kv-sequential, which is about its groups"
+        raise click.UsageError(msg, click.get_current_context())
     layout = rank_layout(**degrees)
     if against is None:
         _refuse_without_module(cores=cores, simulated=simulated, mesh=mesh, replicas=replicas, partitions=partitions)

@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.errors import CommlensError
-from commlens.hlo import UnreadableError, discover, load, read_file
+from commlens.hlo import UnreadableError, load, read_file
 from commlens.neuron.cache_checks import groups_fault, lnc_fault
+from commlens.neuron.cache_outline import Outline, outline_of
 from commlens.neuron.cc_info import CCInfo
 from commlens.neuron.cc_rows import PairRow, TopologyRow, pair_rows, topology_rows
 from commlens.neuron.def_json import is_list
-from commlens.neuron.module_content import content_digest
+from commlens.neuron.lone_surrogates import with_escapes
 from commlens.neuron.neff import Neff, read_neff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commlens.hlo import Module, Signature
+    from commlens.hlo import Module
 
 ENTRY_PREFIX: Final = "MODULE_"
 NO_FLAGS: Final = hashlib.md5(b"", usedforsecurity=False).hexdigest()[:8]
@@ -45,30 +46,13 @@ class CacheProblem(NamedTuple):
 
     Attributes:
         kind: a word for programs: ``"name"``, ``"unreadable"``, ``"not-done"``, ``"no-neff"``, ``"neff"``,
-            ``"no-module"``, ``"module"``, ``"wide-ids"``, ``"no-flags"``, ``"flags-hash"``, ``"lnc"``,
-            ``"groups-differ"``, ``"modules-differ"``, ``"not-everywhere"``.
+            ``"no-module"``, ``"module"``, ``"wide-ids"``, ``"no-flags"``, ``"flags"``,
+            ``"flags-hash"``, ``"lnc"``, ``"groups-differ"``, ``"modules-differ"``, ``"not-everywhere"``.
         what: a sentence.
     """
 
     kind: str
     what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """What must be alike in the modules that the ranks of one job run.
-
-    Attributes:
-        name: the module's name.
-        interface: shapes of the parameters and of the result.
-        communication: every collective in row order, with its groups or pairs.
-        content: a digest of the program, see :func:`~commlens.neuron.module_content.content_digest`.
-    """
-
-    name: str
-    interface: tuple[str, ...]
-    communication: tuple[str, ...]
-    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +137,13 @@ class CacheEntry:
             "replica_groups": None if info is None else info.replica_groups,
             "src_target_pairs": None if info is None else info.src_target_pairs,
             "rank_world_size": None if info is None else info.rank_world_size,
+            "topologies": None if info is None else [dict(topology) for topology in info.topologies],
+            "has_cc": None if info is None else info.has_cc,
+            "complete": None if info is None else info.complete,
+            "world_size": self.world_size_documented,
             "world_size_documented": self.world_size_documented,
             "world_size_total": self.world_size_total,
-            "problems": [problem._asdict() for problem in self.problems],
+            "problems": [{"kind": problem.kind, "what": with_escapes(problem.what)} for problem in self.problems],
         }
 
 
@@ -184,7 +172,7 @@ def flags_of(content: bytes) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         parsed = None
     if is_list(parsed):
-        return tuple(str(flag) for flag in parsed)
+        return tuple(with_escapes(str(flag)) for flag in parsed)
     return tuple(content.decode("utf-8", "backslashreplace").split())
 
 
@@ -208,7 +196,7 @@ def read_entry(folder: Path) -> CacheEntry:
     neff = _read_neff(folder, done, problems)
     module = _read_module(folder, problems)
     flags, flags_match = _read_flags(folder, flags_hash, problems)
-    info = _info(neff, module, problems)
+    info = _info(folder, neff, module, problems)
     lnc = None if neff is None else neff.header.lnc_size or None
     problems += _misfits(info, module, flags, lnc, compiled=neff is not None)
     size = (folder / _NEFF).stat().st_size if (folder / _NEFF).is_file() else None
@@ -246,19 +234,29 @@ def _read_neff(folder: Path, done: bool, problems: list[CacheProblem]) -> Neff |
     try:
         return read_neff(path)
     except CommlensError as error:
-        problems.append(CacheProblem("neff", str(error)))
+        problems.append(CacheProblem("neff", _inside(folder, error)))
         return None
 
 
+def _inside(folder: Path, error: CommlensError) -> str:
+    """Return what is wrong with a file, named as one of its folder: where that is stands in the row of the entry."""
+    return str(error).removeprefix(f"{folder}/")
+
+
+def module_file(folder: Path) -> Path | None:
+    """Return the file of an entry's module; None where there is none."""
+    return next((folder / name for name in _MODULES if (folder / name).is_file()), None)
+
+
 def _read_module(folder: Path, problems: list[CacheProblem]) -> Module | None:
-    path = next((folder / name for name in _MODULES if (folder / name).is_file()), None)
+    path = module_file(folder)
     if path is None:
         problems.append(CacheProblem("no-module", f"there is no {_MODULES[0]}"))
         return None
     try:
         return load(path)
     except CommlensError as error:
-        problems.append(CacheProblem("module", str(error)))
+        problems.append(CacheProblem("module", _inside(folder, error)))
         return None
 
 
@@ -275,16 +273,29 @@ def _read_flags(
     try:
         content = read_file(path)
     except CommlensError as error:
-        problems.append(CacheProblem("no-flags", str(error)))
+        problems.append(CacheProblem("no-flags", _inside(folder, error)))
         return None, None
     found = flags_hash_of(content)
     if stated is not None and found != stated:
         what = f"{path.name} has the hash {found}, the name says {stated}: these are not the flags of the compilation"
         problems.append(CacheProblem("flags-hash", what))
-    return flags_of(content), None if stated is None else found == stated
+    flags_match = None if stated is None else found == stated
+    if content and path.suffix == ".json" and not _is_list_of_texts(content):
+        what = f"{path.name}: expected a JSON list of texts, one for each flag, found something else"
+        problems.append(CacheProblem("flags", what))
+        return None, flags_match
+    return flags_of(content), flags_match
 
 
-def _info(neff: Neff | None, module: Module | None, problems: list[CacheProblem]) -> CCInfo | None:
+def _is_list_of_texts(content: bytes) -> bool:
+    try:
+        parsed: object = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return is_list(parsed) and all(isinstance(flag, str) for flag in parsed)
+
+
+def _info(folder: Path, neff: Neff | None, module: Module | None, problems: list[CacheProblem]) -> CCInfo | None:
     """Return the CC info of the NEFF, else that of the module."""
     try:
         if neff is not None:
@@ -294,7 +305,7 @@ def _info(neff: Neff | None, module: Module | None, problems: list[CacheProblem]
         else:
             return None
     except CommlensError as error:
-        problems.append(CacheProblem("module" if neff is None else "neff", str(error)))
+        problems.append(CacheProblem("module" if neff is None else "neff", _inside(folder, error)))
         return None
     problems += [CacheProblem(kind, note) for note in info.notes]
     return info
@@ -314,7 +325,7 @@ def _misfits(
 
 def _outline(module: Module, problems: list[CacheProblem]) -> Outline | None:
     try:
-        return Outline(module.name, tuple(_interface(module)), tuple(_communication(module)), content_digest(module))
+        return outline_of(module)
     except UnreadableError as error:
         problems.append(CacheProblem("module", str(error)))
         return None
@@ -343,20 +354,3 @@ def split_id(wide: int) -> tuple[int, int]:
         (5, 1)
     """
     return wide >> 32, wide & 0xFFFFFFFF
-
-
-def _interface(module: Module) -> Iterator[str]:
-    entry = module.entry
-    if entry is not None:
-        yield from (str(each.shape) for each in entry.instructions if each.opcode == "parameter")
-        yield str(entry.root.shape)
-
-
-def _communication(module: Module) -> Iterator[str]:
-    texts: dict[Signature, str] = {}  # large modules repeat few collectives many times
-    for site in discover(module).sites:
-        signature = site.signature
-        if signature not in texts:
-            what = signature.groups if signature.pairs is None else signature.pairs
-            texts[signature] = signature.opcode if what is None else f"{signature.opcode} {what}"
-        yield texts[signature]

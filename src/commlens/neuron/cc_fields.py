@@ -42,6 +42,20 @@ _LARGEST_RANK: Final = 2**32 - 1
 _TEXT_SHOWN: Final = 40
 
 
+class WrongValueError(CommlensError):
+    """A value is something else than it should be.
+
+    Attributes:
+        expected: what was expected, as the beginning of a sentence, with the mark behind it.
+        found: the value.
+    """
+
+    def __init__(self, expected: str, found: object) -> None:
+        super().__init__(f"{expected} found {shown(found)}")
+        self.expected = expected
+        self.found = found
+
+
 class CCFields(NamedTuple):
     """What a program says of its workers; None for what it does not say.
 
@@ -75,7 +89,7 @@ def checked_groups(value: object, name: str = REPLICA_GROUPS) -> Groups:
         (((0, 1), (2, 3)),)
         >>> checked_groups([[0, 1]])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        commlens.errors.CommlensError: expected replica_groups[0][0] to be a group of ranks: ...; found 0
+        commlens.neuron.cc_fields.WrongValueError: expected replica_groups[0][0] to be a group of ranks: ...; found 0
     """
     nesting = f"{name} is nested as [topology][group][rank]"
     topologies = _items(value, name, f"a list of topologies: {nesting}")
@@ -120,12 +134,12 @@ def checked_count(value: object, name: str, what: str) -> int:
     """Return an integer of Python or numpy that fits the 32 bits which the runtime keeps it in, as an int.
 
     Raises:
-        CommlensError: it is something else; flags are no integers here.
+        WrongValueError: (a CommlensError) it is something else; flags are no integers here.
     """
     number = as_integer(value)
     if number is None or not 0 <= number <= _LARGEST_RANK:
-        msg = f"expected {name} to be {what}, an int from 0 to {_LARGEST_RANK}, found {_shown(value)}"
-        raise CommlensError(msg)
+        expected = f"expected {name} to be {what}, a whole number from 0 to {_LARGEST_RANK},"
+        raise WrongValueError(expected, value)
     return number
 
 
@@ -143,8 +157,8 @@ def _are_ranks(group: Sequence[object]) -> TypeGuard[Sequence[int]]:
 def _pair(value: object, name: str, nesting: str) -> tuple[int, int]:
     pair = _items(value, name, f"a pair of ranks: {nesting}")
     if len(pair) != 2:
-        msg = f"expected {name} to be a pair, [source, target], found {_shown(value)}"
-        raise CommlensError(msg)
+        expected = f"expected {name} to be a pair, [source, target],"
+        raise WrongValueError(expected, value)
     return checked_count(pair[0], f"{name}[0]", "a rank"), checked_count(pair[1], f"{name}[1]", "a rank")
 
 
@@ -152,8 +166,8 @@ def _items(value: object, name: str, what: str) -> Sequence[object]:
     if _is_array(value) and value.ndim:
         value = value.tolist() if value.dtype.kind in "iu" else list(value)
     if not _is_list(value):
-        msg = f"expected {name} to be {what}; found {_shown(value)}"
-        raise CommlensError(msg)
+        expected = f"expected {name} to be {what};"
+        raise WrongValueError(expected, value)
     return value
 
 
@@ -165,7 +179,7 @@ def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a short form of a value that may be of any size."""
     if isinstance(value, int) and abs(value) > 1 << 64:
         return f"a number of {value.bit_length()} bits"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from commlens.errors import CommlensError
-from commlens.hlo import MAX_BYTES
+from commlens.hlo import MAX_BYTES, Module
 from commlens.neuron.cc_fields import (
     RANK_WORLD_SIZE,
     REPLICA_GROUPS,
@@ -16,6 +16,7 @@ from commlens.neuron.cc_fields import (
     checked_count,
     checked_groups,
     checked_pairs,
+    shown,
 )
 from commlens.neuron.def_json import def_json_fields
 from commlens.neuron.module_cc import module_fields
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import SupportsIndex
 
-    from commlens.hlo import Module
     from commlens.neuron.cc_fields import NestedRanks
     from commlens.neuron.def_json import DefJson
     from commlens.neuron.neff import NeffSource
@@ -127,7 +127,7 @@ class CCInfo:
             their group mode list. What could not be read is named in :attr:`notes`.
 
         Raises:
-            CommlensError: empty groups in a module whose counts nobody states; an id that is no rank.
+            CommlensError: it is no module; empty groups in one whose counts nobody states; an id that is no rank.
 
         Source: ``writeCCInfo`` keeps each group geometry once, as documented.
 
@@ -138,6 +138,7 @@ class CCInfo:
             >>> CCInfo.from_module(module)
             CCInfo(replica_groups=[[[0, 1]]], src_target_pairs=None, rank_world_size=None)
         """
+        _check_module(module)
         return cls.of(module_fields(module))
 
     @classmethod
@@ -284,6 +285,12 @@ class CCInfo:
             f"CCInfo(replica_groups={self.replica_groups}, src_target_pairs={self.src_target_pairs}, "
             f"rank_world_size={self.rank_world_size})"
         )
+
+
+def _check_module(module: object) -> None:
+    if not isinstance(module, Module):
+        msg = f"expected a module, such as commlens.load returns, found {shown(module)}"
+        raise CommlensError(msg)
 
 
 def _size_of(topology: Sequence[Sequence[int]]) -> TopologySize:

@@ -12,7 +12,7 @@ from commlens.errors import InputError
 from commlens.hlo import MAX_BYTES, compression_of, load_inputs, read_file, read_stream
 from commlens.neuron.cc_info import CCInfo
 from commlens.neuron.def_json import content_fields, is_json_object
-from commlens.neuron.neff import Neff, looks_like_neff, read_neff
+from commlens.neuron.neff import Neff, looks_like_archive, looks_like_neff, read_neff
 
 if TYPE_CHECKING:
     from commlens.hlo import Module
@@ -22,6 +22,7 @@ CCKind: TypeAlias = Literal["neff", "def.json", "module"]
 
 STANDARD_INPUT: Final = "-"
 _GLANCE: Final = 4096
+_NO_MODULE: Final = "expected HLO text or a protobuf"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +47,13 @@ class CCSource:
 def cc_kind(head: bytes) -> CCKind:
     r"""Say what a content holds, as far as its beginning shows; names of files lie.
 
+    An archive alone is a NEFF without its header.
+
     Example:
         >>> cc_kind(b'\n{"replica_groups": [[[0, 1]]]}'), cc_kind(b"HloModule m\n"), cc_kind(bytes((2, *bytes(7))))
         ('def.json', 'module', 'neff')
     """
-    if looks_like_neff(head):
+    if looks_like_neff(head) or looks_like_archive(head):
         return "neff"
     return "def.json" if is_json_object(head) else "module"
 
@@ -90,14 +93,22 @@ def read_cc_source(
     try:
         again = _head(path) is not None  # a regular file is read by its name, which its module then bears
         [module] = _modules(path, None if again else content, max_bytes, replicas, partitions)
-    except InputError:
+    except InputError as error:
         if path.endswith(".neff"):  # nothing in the content speaks for a NEFF; whoever called it so wants its words
             read_neff(path if content is None else content, name=path, max_bytes=max_bytes)
-        raise
+        raise _with_other_kinds(error) from error
     try:
         return CCSource(path, kind, CCInfo.from_module(module), module=module)
     except InputError as error:
         raise InputError(error.reason, path=path, line=error.line) from error
+
+
+def _with_other_kinds(error: InputError) -> InputError:
+    """Say of what is not even a module what else it could have been."""
+    if not error.reason.startswith(_NO_MODULE):
+        return error
+    reason = error.reason.replace("expected ", "expected a .neff, a def.json, ", 1)
+    return InputError(reason, path=error.path, line=error.line, column=error.column)
 
 
 def _glance(path: str, stdin: IO[bytes] | None, max_bytes: int) -> tuple[bytes, bytes | None]:

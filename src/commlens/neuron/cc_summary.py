@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.neuron.cc_info import CCInfo
 from commlens.neuron.cc_rows import PairRow, TopologyRow, pair_rows, topology_rows
+from commlens.neuron.lone_surrogates import with_escapes
 from commlens.neuron.neff import subgraph_fields
 from commlens.neuron.rank_model import RankModel
+from commlens.neuron.world_size import READINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,6 +26,7 @@ MOST_RANK_ROWS: Final = 4096
 MOST_CORES_PER_RANK: Final = 64
 """How many cores a rank may have to have them listed; known hardware has 2 at most."""
 
+_TOO_MANY: Final = (f"the cores of more than {MOST_RANK_ROWS:,} ranks are not listed",)
 
 _SAID_BY: Final[Mapping[Source | None, str]] = MappingProxyType(
     {
@@ -67,8 +70,9 @@ class CCSummary:
         cores_per_lnc: physical cores per rank; None where nobody says.
         topologies: one row per topology.
         pair_sets: one row per set of pairs.
-        ranks: one row per rank that a group or pair names; None where nobody asked for its cores, and above
-            :data:`MOST_RANK_ROWS` ranks or :data:`MOST_CORES_PER_RANK` cores to each.
+        ranks: one row per rank, of the larger of both world sizes and of whatever a group or pair names beyond it; None
+            where nobody asked for its cores, and above :data:`MOST_RANK_ROWS` ranks or :data:`MOST_CORES_PER_RANK`
+            cores to each.
         notes: what a reader has to know of the answer.
         header: the header of the NEFF, by field; None where it is none.
         subgraphs: what each subgraph of the NEFF says; None where it is none.
@@ -109,9 +113,7 @@ class CCSummary:
         return {
             "path": self.path,
             "kind": self.kind,
-            "replica_groups": info.replica_groups,
-            "src_target_pairs": info.src_target_pairs,
-            "rank_world_size": info.rank_world_size,
+            **_lists(info),
             "reading": self.reading,
             "world_size": self.world_size,
             "world_size_documented": self.world_size_documented,
@@ -125,7 +127,7 @@ class CCSummary:
             "ranks": None
             if ranks is None
             else [{**each._asdict(), "cores": list(each.cores), "groups": list(each.groups)} for each in ranks],
-            "notes": list(self.all_notes),
+            "notes": [with_escapes(note) for note in self.all_notes],
             "header": self.header,
             "subgraphs": self.subgraphs,
         }
@@ -142,6 +144,7 @@ def summarise(source: CCSource, *, reading: Reading = "documented", cores_per_ln
     info = source.info
     documented, refusal = info.size_or_refusal("documented")
     total, refusal_total = info.size_or_refusal("total")
+    ranks = None if cores_per_lnc is None else _rank_rows(info, cores_per_lnc)
     stated = source.neff.header.lnc_size or None if source.neff is not None else None
     cores = stated if cores_per_lnc is None else cores_per_lnc
     return CCSummary(
@@ -158,8 +161,8 @@ def summarise(source: CCSource, *, reading: Reading = "documented", cores_per_ln
         cores_per_lnc=cores,
         topologies=tuple(topology_rows(info)),
         pair_sets=tuple(pair_rows(info)),
-        ranks=None if cores_per_lnc is None else _rank_rows(info, cores_per_lnc),
-        notes=tuple(_notes(info, stated, cores)),
+        ranks=ranks,
+        notes=(*_notes(info, stated, cores), *(_TOO_MANY if ranks is None and cores_per_lnc is not None else ())),
         header=None if source.neff is None else _header(source.neff),
         subgraphs=None if source.neff is None else _subgraphs(source.neff),
     )
@@ -170,13 +173,13 @@ def _facts(source: CCSource) -> Iterator[str]:
         header = source.neff.header
         yield f"NEFF {header.neff_version_major}.{header.neff_version_minor}"
         if header.name:
-            yield f"name {header.name}"
+            yield f"name {with_escapes(header.name)}"
         if header.neff_build_version:
-            yield f"built by {header.neff_build_version}"
+            yield f"built by {with_escapes(header.neff_build_version)}"
         yield f"LNC {header.lnc_size}" if header.lnc_size else "LNC not stated"
         if header.features:
             yield f"features {', '.join(header.features)}"
-        yield f"subgraphs {', '.join(graph.member for graph in source.neff.subgraphs)}"
+        yield f"subgraphs {', '.join(with_escapes(graph.member) for graph in source.neff.subgraphs)}"
     elif source.module is not None:
         module = source.module
         yield f"module {module.name}"
@@ -186,21 +189,23 @@ def _facts(source: CCSource) -> Iterator[str]:
 
 
 def _rank_rows(info: CCInfo, cores: int) -> tuple[RankRow, ...] | None:
-    """Return a row per rank that is named, None where there are too many of them, or of cores to each."""
+    """Return a row per rank, None where there are too many of them, or of cores to each."""
     if cores > MOST_CORES_PER_RANK:
         return None
     places = [
         {rank: number for number, group in reversed(list(enumerate(topology))) for rank in group}
         for topology in info.replica_groups or []
     ]
-    named = {rank for place in places for rank in place}
-    named.update(rank for pairs in info.src_target_pairs or [] for pair in pairs for rank in pair)
-    if len(named) > MOST_RANK_ROWS:
+    world = max(info.size_or_refusal(reading)[0] or 0 for reading in READINGS)
+    ranks = {rank for place in places for rank in place}
+    ranks.update(rank for pairs in info.src_target_pairs or [] for pair in pairs for rank in pair)
+    ranks.update(range(min(world, MOST_RANK_ROWS + 1)))
+    if len(ranks) > MOST_RANK_ROWS:
         return None
     model = RankModel(cores)
     return tuple(
         RankRow(rank, tuple(model.cores_of_rank(rank)), tuple(place.get(rank) for place in places))
-        for rank in sorted(named)
+        for rank in sorted(ranks)
     )
 
 
@@ -215,7 +220,9 @@ def _notes(info: CCInfo, stated: int | None, cores: int | None) -> Iterator[str]
     if documented is not None and total is None:
         yield f"the other reading has no world size: {refusal_total}"
     if info.rank_world_size is not None and documented is not None and info.rank_world_size < documented:
-        yield f"the stated #rank_world_size, {info.rank_world_size}, is less than the lists need, and does not count"
+        lists = info.replica_groups is not None or info.src_target_pairs is not None
+        least = "the lists need" if lists else "the 1 worker of any program"
+        yield f"the stated #rank_world_size, {info.rank_world_size}, is less than {least}, and does not count"
     if stated is not None and stated != cores:
         yield (
             f"the header of the NEFF states LNC {stated}: it was compiled for {stated} physical cores per rank, and "
@@ -231,12 +238,12 @@ def _header(neff: Neff) -> dict[str, object]:
         "data_size": header.data_size,
         "neff_version_major": header.neff_version_major,
         "neff_version_minor": header.neff_version_minor,
-        "neff_build_version": header.neff_build_version,
+        "neff_build_version": with_escapes(header.neff_build_version),
         "num_tpb": header.num_tpb,
         "hash": header.hash.hex(),
         "hash_matches": neff.hash_matches,
         "uuid": str(header.uuid),
-        "name": header.name,
+        "name": with_escapes(header.name),
         "requested_tpb_count": header.requested_tpb_count,
         "tpb_per_node": header.tpb_per_node.hex(),
         "feature_bits": header.feature_bits,
@@ -247,6 +254,14 @@ def _header(neff: Neff) -> dict[str, object]:
 
 def _subgraphs(neff: Neff) -> list[dict[str, object]]:
     return [
-        {"name": graph.name, "member": graph.member, **CCInfo.of(fields).to_def_json()}
+        {"name": with_escapes(graph.name), "member": with_escapes(graph.member), **_lists(CCInfo.of(fields))}
         for graph, fields in subgraph_fields(neff)
     ]
+
+
+def _lists(info: CCInfo) -> dict[str, object]:
+    return {
+        "replica_groups": info.replica_groups,
+        "src_target_pairs": info.src_target_pairs,
+        "rank_world_size": info.rank_world_size,
+    }

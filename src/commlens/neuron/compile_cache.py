@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commlens.errors import InputError
-from commlens.neuron.cache_entry import ENTRY_PREFIX, CacheEntry, CacheProblem, read_entry
+from commlens.errors import CommlensError, InputError
+from commlens.hlo import load
+from commlens.neuron.cache_entry import ENTRY_PREFIX, CacheEntry, CacheProblem, module_file, read_entry
+from commlens.neuron.module_content import digest_without_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -102,7 +104,7 @@ def _compare_modules(entries: Iterable[CacheEntry], more: dict[Path, list[CacheP
     for same in alike.values():
         first = same[0]
         for entry in same[1:]:
-            if _content(entry) != _content(first):
+            if _content(entry) != _content(first) and not _differ_in_spelling_alone(first, entry):
                 more[entry.path].append(CacheProblem("modules-differ", _difference(first, entry)))
 
 
@@ -110,16 +112,29 @@ def _content(entry: CacheEntry) -> str | None:
     return None if entry.outline is None else entry.outline.content
 
 
+def _differ_in_spelling_alone(first: CacheEntry, entry: CacheEntry) -> bool:
+    """Whether two modules are the same but for the spelling of their replica groups; both have an outline."""
+    before, after = first.outline, entry.outline
+    if before is None or after is None or before.meaning != after.meaning:
+        return False
+    files = module_file(first.path), module_file(entry.path)
+    try:
+        digests = {digest_without_groups(load(file)) for file in files if file is not None}
+    except CommlensError:
+        return False  # it was there a moment ago
+    return len(digests) == 1
+
+
 def _difference(first: CacheEntry, entry: CacheEntry) -> str:
     """Say how two modules differ in communication; both have an outline."""
-    before = () if first.outline is None else first.outline.communication
-    after = () if entry.outline is None else entry.outline.communication
-    common = min(len(before), len(after))
-    place = next((number for number in range(common) if before[number] != after[number]), common)
-    if before == after:
+    meant = [() if each.outline is None else each.outline.meaning for each in (entry, first)]
+    written = [() if each.outline is None else each.outline.communication for each in (entry, first)]
+    common = min(map(len, meant))
+    place = next((number for number in range(common) if meant[0][number] != meant[1][number]), common)
+    if meant[0] == meant[1]:
         how = "they communicate alike"
     else:
-        here, there = (each[place] if place < len(each) else "nothing" for each in (after, before))
+        here, there = (each[place] if place < len(each) else "nothing" for each in written)
         how = f"collective {place + 1} is {here} here and {there} there"
     return (
         f"name, arguments, result and flags are those of {first.name}, the module is another: {how}; ranks of one job "

@@ -35,10 +35,10 @@ class Peers:
     """Whom one rank meets in one collective.
 
     Attributes:
-        peers: the other ranks of its group in their order; for pairs those it sends to or receives from.
+        peers: the other ranks of its group in their order; for pairs the others that it sends to or receives from.
         position: its place in its group; None for pairs.
-        sends_to: for pairs the ranks it sends to.
-        receives_from: for pairs the ranks it receives from.
+        sends_to: for pairs the ranks it sends to, itself among them where it keeps its own data.
+        receives_from: for pairs the ranks it receives from, itself likewise.
     """
 
     peers: list[int]
@@ -164,7 +164,7 @@ def core_map(module: Module, model: RankModel, world: int | None = None) -> Core
         The map. What could not be read of the module is not in it.
 
     Raises:
-        CommlensError: nobody says how many ranks there are, or the module is for another number of them.
+        InputError: nobody says how many ranks there are, or the module is for another number of them.
 
     Source: reference document on meshes and replica groups, section 6: an id in a replica group is a rank, and that is
     the physical core divided by the cores per LNC.
@@ -185,11 +185,11 @@ def core_map(module: Module, model: RankModel, world: int | None = None) -> Core
     stated = None if counts is None else counts[0] * counts[1]
     ranks = stated if world is None else world
     if ranks is None:
-        msg = "expected the number of ranks: the module states neither replicas nor partitions; give world"
-        raise CommlensError(msg)
+        reason = "expected the number of ranks: the module states neither replicas nor partitions; give world"
+        raise InputError(reason, path=module.path)
     if stated not in (None, ranks):
-        msg = f"expected a module for {ranks} ranks, found one for {stated} devices"
-        raise CommlensError(msg)
+        reason = f"expected a module for {ranks} ranks, found one for {stated} devices"
+        raise InputError(reason, path=module.path)
     collectives = tuple(_collective(module, site, counts) for site in discover(module).sites)
     return CoreMap(module.path, model, ranks, collectives)
 
@@ -262,18 +262,15 @@ def _rank_pairs(signature: Signature, counts: tuple[int, int] | None) -> SourceT
 
 
 def _neighbours(pairs: SourceTargetPairs) -> dict[int, Peers]:
-    """Sort pairs by who is in them; a pair of a rank with itself joins nobody."""
+    """Sort pairs by who is in them; by a pair with itself a rank meets nobody else."""
     targets: defaultdict[int, list[int]] = defaultdict(list)
     sources: defaultdict[int, list[int]] = defaultdict(list)
     for source, target in pairs:
-        if source != target:
-            targets[source].append(target)
-            sources[target].append(source)
-        else:
-            targets.setdefault(source, [])
+        targets[source].append(target)
+        sources[target].append(source)
     return {
         rank: Peers(
-            list(dict.fromkeys([*targets.get(rank, ()), *sources.get(rank, ())])),
+            [each for each in dict.fromkeys([*targets.get(rank, ()), *sources.get(rank, ())]) if each != rank],
             None,
             tuple(targets.get(rank, ())),
             tuple(sources.get(rank, ())),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeGuard
@@ -20,15 +21,20 @@ from commlens.neuron.cc_fields import (
     REPLICA_GROUPS,
     SRC_TARGET_PAIRS,
     CCFields,
+    WrongValueError,
     checked_count,
     checked_groups,
     checked_pairs,
+    shown,
 )
 
 NESTED: Final = "CCInfo"
 MOST_LISTS: Final = 1 << 21
 """A list takes a hundred bytes of memory and two of a file, which may be compressed to nothing."""
 MOST_VALUES: Final = 1 << 24
+
+_KEYS: Final = (REPLICA_GROUPS, SRC_TARGET_PAIRS, RANK_WORLD_SIZE, NESTED)
+_TEXT_SHOWN: Final = 40
 
 _FAULTS: Final = MappingProxyType(
     {
@@ -84,9 +90,10 @@ def fields_of(definition: Mapping[str, object], name: str) -> CCFields:
     """Take the collective keys from a parsed def.json; ``name`` is what to call it in messages.
 
     Raises:
-        InputError: a key holds something else than it should.
+        InputError: a key holds something else than it should, or comes twice.
     """
     try:
+        _check_keys(definition)
         nested = _nested(definition)
         groups = _value(REPLICA_GROUPS, definition, nested)
         pairs = _value(SRC_TARGET_PAIRS, definition, nested)
@@ -96,8 +103,9 @@ def fields_of(definition: Mapping[str, object], name: str) -> CCFields:
             None if pairs is None else checked_pairs(pairs),
             None if explicit is None else checked_count(explicit, RANK_WORLD_SIZE, "a number of workers"),
         )
-    except InputError:
-        raise
+    except WrongValueError as error:
+        reason = f"{error.expected} found {in_words_of_json(error.found)}"
+        raise InputError(reason, path=name) from error
     except CommlensError as error:
         raise InputError(str(error), path=name) from error
 
@@ -118,7 +126,7 @@ def json_object(content: bytes, name: str) -> Mapping[str, object]:
         )
         raise InputError(reason, path=name)
     try:
-        value: object = json.loads(content)
+        value: object = json.loads(content, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         reason = f"expected a JSON object: {_in_words(error.msg)}"
         raise InputError(reason, path=name, line=error.lineno, column=error.colno) from error
@@ -132,7 +140,7 @@ def json_object(content: bytes, name: str) -> Mapping[str, object]:
         reason = f"expected a JSON object with numbers of at most {digits:,} digits, found a longer one"
         raise InputError(reason, path=name) from error
     if not is_object(value):
-        reason = f"expected a JSON object, found a JSON {type(value).__name__}"
+        reason = f"expected a JSON object, found {in_words_of_json(value)}"
         raise InputError(reason, path=name)
     return value
 
@@ -158,6 +166,43 @@ def is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, list)
 
 
+def in_words_of_json(value: object) -> str:
+    """Return a short form of a parsed JSON value, as JSON would have it.
+
+    Example:
+        >>> [in_words_of_json(value) for value in (None, True, float("nan"), "8", [1, 2], {}, 10**50)]
+        ['null', 'true', 'NaN', '"8"', 'a list of 2', 'an object', 'a number of 167 bits']
+    """
+    if value is None or isinstance(value, (bool, float, str)):
+        text = json.dumps(value)
+        return text if len(text) <= _TEXT_SHOWN else f"{text[:_TEXT_SHOWN]}..."
+    return shown(value)
+
+
+class _Repeated(dict[str, object]):
+    """An object in which some keys come twice, of which it holds the last values."""
+
+    __slots__ = ("repeated",)
+
+    def __init__(self, pairs: Sequence[tuple[str, object]]) -> None:
+        super().__init__(pairs)
+        counts = Counter(name for name, _ in pairs)
+        self.repeated = frozenset(name for name, count in counts.items() if count > 1)
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    return made if len(made) == len(pairs) else _Repeated(pairs)
+
+
+def _check_keys(definition: Mapping[str, object]) -> None:
+    """Refuse an object of which readers would take one or the other value."""
+    twice = definition.repeated.intersection(_KEYS) if isinstance(definition, _Repeated) else ()
+    for key in sorted(twice):
+        msg = f"expected the key {key} once, found it twice"
+        raise CommlensError(msg)
+
+
 def _in_words(fault: str) -> str:
     """Say what the grammar of JSON would have at a place, from the standard library's name of the fault."""
     known = _FAULTS.get(fault.removesuffix(" at").removesuffix(" starting"))
@@ -177,8 +222,9 @@ def _nested(definition: Mapping[str, object]) -> Mapping[str, object]:
     if nested is None:
         return {}
     if not is_object(nested):
-        msg = f"expected {NESTED} to be an object, found {type(nested).__name__}"
-        raise CommlensError(msg)
+        expected = f"expected {NESTED} to be an object,"
+        raise WrongValueError(expected, nested)
+    _check_keys(nested)
     return nested
 
 

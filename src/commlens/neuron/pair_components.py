@@ -21,7 +21,7 @@ def pair_components(pairs: Iterable[Sequence[int]]) -> list[list[int]]:
         The connected components, each ascending, in the order of their smallest ranks.
 
     Raises:
-        CommlensError: something in a pair is no rank.
+        CommlensError: something is no pair, or something in a pair is no rank.
 
     Source: the runtime joins sources and targets with a union-find over undirected edges, as documented.
 
@@ -39,12 +39,22 @@ def pair_components(pairs: Iterable[Sequence[int]]) -> list[list[int]]:
         return rank
 
     for pair in pairs:
-        low, high = sorted(root(whole_number("a rank of a pair", rank)) for rank in pair)
+        source, target = _pair(pair)
+        low, high = sorted((root(source), root(target)))
         parent[high] = low
     components: dict[int, list[int]] = {}
     for rank in sorted(parent):
         components.setdefault(root(rank), []).append(rank)
     return list(components.values())
+
+
+def _pair(pair: Sequence[int]) -> tuple[int, int]:
+    try:
+        source, target = pair
+    except (TypeError, ValueError) as error:
+        msg = f"expected a pair (source, target), found {pair!r}"
+        raise CommlensError(msg) from error
+    return whole_number("a rank of a pair", source), whole_number("a rank of a pair", target)
 
 
 def pair_group_of(rank: int, pairs: Iterable[Sequence[int]]) -> list[int]:

@@ -1,7 +1,7 @@
 """Group families beside the four degrees: key-value, context parallel, token shuffle, send and receive, NKI.
 
-Arrays of ranks of shape (groups, members) go in and come out. The loops of the source become reshapes and
-transpositions, so that a million ranks take no Python loop.
+Ranks of shape (groups, members) go in, as arrays or nested sequences, and come out as arrays. The loops of the source
+become reshapes and transpositions, so that a million ranks take no Python loop.
 
 Source: ``parallel_state.py`` and the context parallel groups of neuronx-distributed; ``ReplicaGroup.from_partition_op``
 of NKI.
@@ -9,15 +9,17 @@ of NKI.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
 from commlens.errors import CommlensError
 from commlens.neuron.rank_numbers import as_integer, check_divides, whole_number
-from commlens.topology import CollectiveDeviceList
+from commlens.topology import CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from commlens.topology import DeviceList
@@ -25,10 +27,15 @@ if TYPE_CHECKING:
 RankArray: TypeAlias = "npt.NDArray[np.int64]"
 """Ranks; groups have the shape (groups, members)."""
 
+RanksLike: TypeAlias = "npt.NDArray[np.integer] | Sequence[object]"
+"""Ranks as callers give them: an array, or nested sequences of one size on each level."""
+
 PartitionOp: TypeAlias = Literal["div", "mod", "bitwise_and"]
 
+_DEVICE_LISTS: Final = (CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList)
 
-def kv_groups(tp_groups: RankArray, kv: int, *, adjacent: bool) -> RankArray:
+
+def kv_groups(tp_groups: RanksLike, kv: int, *, adjacent: bool) -> RankArray:
     """Return the groups of ranks that share a key-value head.
 
     Args:
@@ -44,11 +51,12 @@ def kv_groups(tp_groups: RankArray, kv: int, *, adjacent: bool) -> RankArray:
         >>> kv_groups(np.arange(8).reshape(1, 8), 2, adjacent=False).tolist()
         [[0, 4], [1, 5], [2, 6], [3, 7]]
     """
-    groups, tp = tp_groups.shape
+    ranks = _ranks(tp_groups, "groups", "members")
+    groups, tp = ranks.shape
     check_divides("kv", kv, "tp", tp)
     if adjacent:
-        return np.arange(tp_groups.size, dtype=np.int64).reshape(-1, kv)
-    return tp_groups.reshape(groups, kv, tp // kv).transpose(0, 2, 1).reshape(-1, kv)
+        return np.arange(ranks.size, dtype=np.int64).reshape(-1, kv)
+    return ranks.reshape(groups, kv, tp // kv).transpose(0, 2, 1).reshape(-1, kv)
 
 
 def cp_groups(tp: int, cp: int) -> tuple[RankArray, RankArray]:
@@ -74,7 +82,7 @@ def cp_groups(tp: int, cp: int) -> tuple[RankArray, RankArray]:
     return blocks, blocks.T
 
 
-def token_shuffle_groups(ranks: RankArray, size: int) -> RankArray:
+def token_shuffle_groups(ranks: RanksLike, size: int) -> RankArray:
     """Return the groups that shuffle tokens: runs of ``size`` neighbours along the data dimension.
 
     Args:
@@ -88,12 +96,13 @@ def token_shuffle_groups(ranks: RankArray, size: int) -> RankArray:
         >>> token_shuffle_groups(np.arange(8).reshape(1, 4, 2), 2).tolist()
         [[0, 2], [1, 3], [4, 6], [5, 7]]
     """
-    pp, dp, tp = ranks.shape
+    grid = _ranks(ranks, "pp", "dp", "tp")
+    pp, dp, tp = grid.shape
     check_divides("the token shuffle size", size, "dp", dp)
-    return ranks.reshape(pp, dp // size, size, tp).transpose(0, 1, 3, 2).reshape(-1, size)
+    return grid.reshape(pp, dp // size, size, tp).transpose(0, 1, 3, 2).reshape(-1, size)
 
 
-def pp_send_recv_groups(pp_groups: RankArray, parity: int) -> RankArray:
+def pp_send_recv_groups(pp_groups: RanksLike, parity: int) -> RankArray:
     """Return the pairs of neighbouring stages that exchange data at the same time.
 
     Args:
@@ -114,9 +123,10 @@ def pp_send_recv_groups(pp_groups: RankArray, parity: int) -> RankArray:
     if as_integer(parity) not in (0, 1):
         msg = f"expected parity 0 (even stages) or 1 (odd stages), found {parity}"
         raise CommlensError(msg)
-    stages = pp_groups.shape[1]
+    ranks = _ranks(pp_groups, "groups", "members")
+    stages = ranks.shape[1]
     senders = np.arange(parity, stages if stages > 1 else 0, 2)
-    return np.stack([pp_groups[:, senders], pp_groups[:, (senders + 1) % stages]], axis=-1).reshape(-1, 2)
+    return np.stack([ranks[:, senders], ranks[:, (senders + 1) % stages]], axis=-1).reshape(-1, 2)
 
 
 def partition_op_groups(world: int, op: PartitionOp, operand: int) -> DeviceList:
@@ -153,6 +163,23 @@ def partition_op_groups(world: int, op: PartitionOp, operand: int) -> DeviceList
     return CollectiveDeviceList.from_flat(order, offsets)
 
 
+def _ranks(ranks: RanksLike, *axes: str) -> RankArray:
+    """Return ranks as an array with these axes."""
+    shape = f"ranks of shape ({', '.join(axes)})"
+    try:
+        found = np.asarray(ranks)
+    except ValueError as error:
+        msg = f"expected {shape}, found groups that differ in size, or no lists of ranks"
+        raise CommlensError(msg) from error
+    if found.ndim != len(axes):
+        msg = f"expected {shape}, found {found.ndim} dimension{'' if found.ndim == 1 else 's'}"
+        raise CommlensError(msg)
+    if found.dtype.kind not in "iu":
+        msg = f"expected {shape} that are integers, found {found.dtype}"
+        raise CommlensError(msg)
+    return found.astype(np.int64, copy=False)
+
+
 def _keys(ranks: RankArray, op: PartitionOp, operand: int) -> RankArray:
     match op:
         case "div":
@@ -165,11 +192,11 @@ def _keys(ranks: RankArray, op: PartitionOp, operand: int) -> RankArray:
     raise CommlensError(msg)
 
 
-def compressed_groups(groups: DeviceList) -> DeviceList:
+def compressed_groups(groups: DeviceList | Sequence[Sequence[int]] | RankArray) -> DeviceList:
     """Return what a module is left with that was compiled with ``NEURON_EXPERIMENTAL_COMPRESS_RG=1``.
 
     Args:
-        groups: the groups of a collective.
+        groups: the groups of a collective, in any spelling or as nested sequences.
 
     Returns:
         The first of them alone; the other ranks are not missing, they are not written. No groups stay no groups.
@@ -178,4 +205,5 @@ def compressed_groups(groups: DeviceList) -> DeviceList:
         >>> str(compressed_groups(CollectiveDeviceList([[0, 1], [2, 3], [4, 5]])))
         '{{0,1}}'
     """
-    return CollectiveDeviceList([groups.group(0)]) if groups.num_replica_groups else groups
+    listed = groups if isinstance(groups, _DEVICE_LISTS) else CollectiveDeviceList(groups)
+    return CollectiveDeviceList([listed.group(0)]) if listed.num_replica_groups else listed

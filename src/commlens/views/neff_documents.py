@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from commlens.views.cache_table import cache_lines, cache_table
+from commlens.views.cache_table import cache_lines, cache_table, folders_of
 from commlens.views.csv_cells import csv_lines
 from commlens.views.json_text import to_json
 from commlens.views.markdown import markdown_prose, markdown_table, markdown_text
@@ -100,7 +100,7 @@ class CCInfoView:
         """Yield what is known of the program, then its tables and notes."""
         answer = self.answer
         yield f"### {markdown_text(answer.path)}\n\n"
-        yield ", ".join(markdown_text(fact) for fact in answer.facts) + "\n\n"
+        yield ", ".join(markdown_prose(fact) for fact in answer.facts) + "\n\n"
         yield "| key | value |\n| --- | --- |\n"
         for key, value in cc_facts(answer):
             yield f"| {markdown_text(key)} | {markdown_prose(value)} |\n"
@@ -142,6 +142,9 @@ class CompileCacheView:
     def markdown(self) -> Iterator[str]:
         """Yield the table as Markdown, then the problems."""
         yield from markdown_table(cache_table(self.answer))
-        for entry in self.answer.entries:
+        entries = self.answer.entries
+        folders = folders_of(self.answer) or [""] * len(entries)
+        for folder, entry in zip(folders, entries, strict=True):
+            name = f"{folder}/{entry.name}" if folder else entry.name
             for problem in entry.problems:
-                yield f"\n{markdown_text(entry.name)}: {markdown_prose(problem.what)}\n"
+                yield f"\n{markdown_text(name)}: {markdown_prose(problem.what)}\n"

@@ -212,8 +212,10 @@ def _peers(peers: Peers | None, *, known: bool) -> str:
         return "not in it"
     if peers.position is not None:
         return _in_row(peers.peers) or "alone"
+    if not peers.peers:
+        return "itself"
     ways = [("to", peers.sends_to), ("from", peers.receives_from)]
-    return ", ".join(f"{way} {_in_row(ranks)}" for way, ranks in ways if ranks) or "itself"
+    return ", ".join(f"{way} {_in_row(ranks)}" for way, ranks in ways if ranks)
 
 
 def _in_row(ranks: Sequence[int]) -> str:

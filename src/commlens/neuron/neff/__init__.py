@@ -3,6 +3,7 @@
 Archives come from strangers. They are read from end to end without anything being unpacked to a place that they name.
 """
 
+from commlens.neuron.neff.archive import looks_like_archive
 from commlens.neuron.neff.container import Neff, NeffSource, Subgraph, looks_like_neff, read_neff
 from commlens.neuron.neff.header import FEATURES, HEADER_SIZE, NeffHeader
 from commlens.neuron.neff.subgraphs import neff_fields, subgraph_fields
@@ -14,6 +15,7 @@ __all__ = [
     "NeffHeader",
     "NeffSource",
     "Subgraph",
+    "looks_like_archive",
     "looks_like_neff",
     "neff_fields",
     "read_neff",

@@ -29,6 +29,7 @@ _MOST_NAME: Final = 4096
 _MOST_EXTENSION: Final = 2**20
 _CHUNK: Final = 2**20
 _BLOCK: Final = tarfile.BLOCKSIZE
+_MAGIC: Final = slice(257, 262)
 _END: Final = bytes(_BLOCK)
 
 _KINDS: Final[Mapping[bytes, str]] = MappingProxyType(
@@ -44,6 +45,11 @@ _KINDS: Final[Mapping[bytes, str]] = MappingProxyType(
 _LONG_NAMES: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _RECORDS: Final = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE)
 _FILES: Final = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
+
+
+def looks_like_archive(head: bytes) -> bool:
+    """Whether some content begins like a tar archive of either dialect."""
+    return head[_MAGIC] == b"ustar"
 
 
 class Stream(Protocol):
@@ -88,7 +94,7 @@ def read_members(stream: Stream, wanted: Callable[[str], bool], *, max_bytes: in
     for kind, name, size in _entries(reader):
         name = _checked_name(name)
         if kind == tarfile.DIRTYPE:
-            reader.skip(_padded(size), name)
+            reader.skip(_padded(size), repr(name))
             continue
         if kind not in _FILES:
             msg = f"expected only files and folders in the archive, found {_KINDS.get(kind, _unknown(kind))}: {name!r}"
@@ -103,10 +109,10 @@ def read_members(stream: Stream, wanted: Callable[[str], bool], *, max_bytes: in
             if kept > MOST_KEPT:
                 msg = f"expected descriptions of at most {MOST_KEPT:,} bytes in the archive, found {name!r} of {size:,}"
                 raise CommlensError(msg)
-            content = reader.exactly(size, name)
-            reader.skip(_padded(size) - size, name)
+            content = reader.exactly(size, repr(name))
+            reader.skip(_padded(size) - size, repr(name))
         else:
-            reader.skip(_padded(size), name)
+            reader.skip(_padded(size), repr(name))
         yield Member(name, size, content)
     reader.drain()
 
@@ -127,7 +133,7 @@ class _Reader:
         while missing:
             piece = self._some(min(missing, _CHUNK))
             if not piece:
-                msg = f"the archive is cut off: {what!r} lacks {missing:,} of {size:,} bytes"
+                msg = f"the archive is cut off: {what} lacks {missing:,} of {size:,} bytes"
                 raise CommlensError(msg)
             pieces.append(piece)
             missing -= len(piece)
@@ -140,7 +146,7 @@ class _Reader:
         while missing:
             piece = self._some(min(missing, _CHUNK))
             if not piece:
-                msg = f"the archive is cut off: {what!r} lacks {missing:,} bytes"
+                msg = f"the archive is cut off: {what} lacks {missing:,} bytes"
                 raise CommlensError(msg)
             missing -= len(piece)
 

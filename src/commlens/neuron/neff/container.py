@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from commlens.errors import CommlensError, InputError
 from commlens.hlo import MAX_BYTES, read_file, uncompressed
-from commlens.neuron.neff.archive import Member, read_members
+from commlens.neuron.neff.archive import Member, looks_like_archive, read_members
 from commlens.neuron.neff.header import GZIPPED, HEADER_SIZE, NeffHeader
 from commlens.neuron.neff.kelf import graphs_of, is_description
 
@@ -133,7 +133,11 @@ def _is_plain_neff(path: Path) -> bool:
 
 
 def _read(file: IO[bytes], size: int, path: str, *, max_bytes: int, validate_hash: bool) -> Neff:
-    header = NeffHeader.from_bytes(file.read(HEADER_SIZE))
+    head = file.read(HEADER_SIZE)
+    if looks_like_archive(head):
+        msg = f"a NEFF begins with a header of {HEADER_SIZE:,} bytes; this archive has none"
+        raise CommlensError(msg)
+    header = NeffHeader.from_bytes(head)
     header.check(size)
     hash_matches = _hash_matches(file, header)
     if validate_hash and not hash_matches:

@@ -115,6 +115,7 @@ class NeffHeader:
             _check_number(name, getattr(self, name), 32)
         for name, size in (("hash", _HASH_SIZE), ("tpb_per_node", _TPB_SIZE), ("pad", _PAD_SIZE)):
             _check_length(name, getattr(self, name), size)
+        _check_kind("uuid", self.uuid, UUID, "a uuid.UUID")
         _check_text("neff_build_version", self.neff_build_version, _BUILD_SIZE)
         _check_text("name", self.name, _NAME_SIZE)
 
@@ -188,16 +189,19 @@ class NeffHeader:
         Raises:
             CommlensError: the file is too short, the version or a feature is not supported, or sizes do not agree.
 
-        Source: the checks of the loader, in their order, as documented. That a header of another size than 1,024 bytes
-        is refused is ours: nothing says where the fields of such a one stand.
+        Source: the checks of the loader, in their order, as documented. It asks only that the stated size of the header
+        is less than that of the file; that any other than 1,024 bytes is refused is ours, for the archive is known to
+        stand there, and no file is known that states another.
         """
         if file_size < HEADER_SIZE:
             raise _too_short(file_size)
-        if self.header_size >= file_size or self.header_size != HEADER_SIZE:
-            msg = (
-                f"Invalid NEFF header size: expected a header of {HEADER_SIZE} bytes with an archive behind it, found "
-                f"a header that states {self.header_size} bytes in a file of {file_size}"
-            )
+        if self.header_size != HEADER_SIZE:
+            found = f"found {self.header_size}"
+            msg = f"Invalid NEFF header size: expected one that states {HEADER_SIZE} bytes, {found}"
+            raise CommlensError(msg)
+        if file_size == HEADER_SIZE:
+            found = "found the end of the file"
+            msg = f"Invalid NEFF header size: expected an archive behind the header of {HEADER_SIZE} bytes, {found}"
             raise CommlensError(msg)
         if self.neff_version_major > _NEWEST_MAJOR:
             found = f"{self.neff_version_major}.{self.neff_version_minor}"
@@ -235,11 +239,18 @@ def _encoded(text: str) -> bytes:
 def _check_number(name: str, value: int, bits: int) -> None:
     number = as_integer(value)
     if number is None or not 0 <= number < 1 << bits:
-        msg = f"expected {name} of a NEFF header to fit {bits} bits without a sign, found {value}"
+        msg = f"expected {name} of a NEFF header to fit {bits} bits without a sign, found {value!r}"
+        raise CommlensError(msg)
+
+
+def _check_kind(name: str, value: object, kind: type, what: str) -> None:
+    if not isinstance(value, kind):
+        msg = f"expected {name} of a NEFF header to be {what}, found {value!r}"
         raise CommlensError(msg)
 
 
 def _check_length(name: str, value: bytes, size: int) -> None:
+    _check_kind(name, value, bytes, "bytes")
     if len(value) != size:
         msg = f"expected {name} of a NEFF header to have {size} bytes, found {len(value)}"
         raise CommlensError(msg)
@@ -247,6 +258,7 @@ def _check_length(name: str, value: bytes, size: int) -> None:
 
 def _check_text(name: str, value: str, size: int) -> None:
     """Refuse a text that would be another one after writing and reading it."""
+    _check_kind(name, value, str, "text")
     try:
         field = _encoded(value)
     except UnicodeEncodeError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from commlens.neuron.cc_fields import CCFields
 from commlens.neuron.def_json import content_fields
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from commlens.neuron.neff.container import Neff, Subgraph
+
+KNOWN_LNC: Final = (1, 2)
+"""How many physical cores the ranks of known hardware have."""
 
 
 def subgraph_fields(neff: Neff) -> list[tuple[Subgraph, CCFields]]:
@@ -39,6 +42,9 @@ def neff_fields(neff: Neff) -> CCFields:
 def _notes(neff: Neff, found: list[tuple[Subgraph, CCFields]]) -> Iterator[str]:
     if not neff.hash_matches:
         yield "the archive does not have the hash that the header states: the file was changed or damaged"
+    if neff.header.lnc_size not in (0, *KNOWN_LNC):
+        known = " or ".join(map(str, KNOWN_LNC))
+        yield f"the header states LNC {neff.header.lnc_size}, and Neuron hardware has {known} physical cores per rank"
     first, fields = found[0]
     others = [graph.member for graph, each in found[1:] if each[:3] != fields[:3]]
     if others:
