@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final, Protocol
 
 from commlens.views.columns import Column, Table, laid_out
@@ -10,6 +11,7 @@ from commlens.views.words import UNKNOWN, byte_size, counted, cut, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from commlens.views.neff_table import PairFacts, TopologyFacts
 
@@ -29,6 +31,11 @@ class ProblemFacts(Protocol):
 
 class EntryFacts(Protocol):
     """One entry of a cache."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        ...
 
     @property
     def name(self) -> str:
@@ -126,8 +133,10 @@ def cache_lines(answer: CacheAnswer, width: int | None) -> Iterator[Line]:
 
 
 def cache_table(answer: CacheAnswer) -> Table:
-    """Return a row per entry."""
+    """Return a row per entry; where these stand in several folders, each says in which."""
+    folders = folders_of(answer)
     columns = (
+        *(() if folders is None else (Column("folder", least=_LEAST),)),
         Column("entry"),
         Column("module", least=_LEAST),
         Column("done"),
@@ -138,7 +147,18 @@ def cache_table(answer: CacheAnswer) -> Table:
         Column("total", "right"),
         Column("replica groups", least=_LEAST),
     )
-    return Table(columns, [_row(entry) for entry in answer.entries])
+    rows = [_row(entry) for entry in answer.entries]
+    if folders is not None:
+        rows = [[Span(printable(folder)), *row] for folder, row in zip(folders, rows, strict=True)]
+    return Table(columns, rows)
+
+
+def folders_of(answer: CacheAnswer) -> list[str] | None:
+    """Return the folder inside the cache in which each entry stands; None where that is the same for all."""
+    folders = [entry.path.parent for entry in answer.entries]
+    if len(set(folders)) < 2:
+        return None
+    return [os.path.relpath(folder, answer.path) for folder in folders]
 
 
 def _row(entry: EntryFacts) -> list[Span]:
