@@ -39,6 +39,7 @@ def read_communication(layout: Layout) -> Communication:
     """Read all lines of interest of a module."""
     found: dict[int, list[Site | Instruction]] = {}
     callers: list[TextInstruction] = []
+    looked_into: set[int] = set()
     for number, reads in _read_lines(layout, LineReader()):
         kept: list[Site | Instruction] = []
         for read in reads:
@@ -49,27 +50,18 @@ def read_communication(layout: Layout) -> Communication:
                 callers.append(read.instruction)
             if must_be_looked_into(read):
                 kept.append(read.instruction)
+                looked_into.add(read.instruction.start)
         if kept:
             found[number] = kept
     by_computation = [(layout.computation(number), found[number]) for number in sorted(found)]
-    return Communication(layout, by_computation, callers, list(_hidden(layout)))
+    hidden = () if _as_printed(layout) else hidden_calls(layout, looked_into)
+    return Communication(layout, by_computation, callers, list(hidden))
 
 
-def _hidden(layout: Layout) -> Iterator[Unread]:
-    """Find calls that are no instruction's opcode, where a text is not laid out as compilers print it."""
-    irregular = [layout.computation(number) for number in layout.irregular]
-    for computation in irregular:
-        yield from hidden_calls(computation, computation.body, computation.end, computation.instructions)
-    if irregular or not _all_inside(layout):
-        start, behind = layout.span.part(len(layout.text))
-        for computation in layout.computations:
-            yield from hidden_calls(computation, start, computation.body, ())
-            start = computation.end
-        yield from hidden_calls(layout.computations[-1], start, behind, ())
-
-
-def _all_inside(layout: Layout) -> bool:
-    """Whether every call that was seen at a glance stands in a computation."""
+def _as_printed(layout: Layout) -> bool:
+    """Whether the text is laid out as compilers print it, and every call that was seen at a glance in a computation."""
+    if layout.irregular:
+        return False
     index = layout.span.index
     for number, which in layout.by_computation(index.hits):
         hits = index.hits[which]

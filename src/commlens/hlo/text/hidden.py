@@ -10,13 +10,14 @@ from commlens.hlo.model import Unread, UnreadableError
 from commlens.hlo.text.lexis import SKIPPED, as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
-    from commlens.hlo.text.computation import TextComputation
     from commlens.hlo.text.instruction import TextInstruction
+    from commlens.hlo.text.layout import Layout
+    from commlens.hlo.text.lexis import Text
 
 _CALL: Final = re.compile(
-    SKIPPED.pattern + rb"|(?<=[\s\]})])(?P<opcode>(?:all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all"
+    SKIPPED.pattern + rb"|(?<=[\s\]})\"'/])(?P<opcode>(?:all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all"
     rb"|collective-permute|collective-broadcast|cross-replica-sum)(?:-start)?|send|recv)\(",
     re.DOTALL,
 )
@@ -24,34 +25,64 @@ _WHY: Final = "expected an instruction of its own, found the call inside another
 _EXCERPT: Final = 200
 
 
-def hidden_calls(
-    computation: TextComputation, start: int, end: int, instructions: Iterable[TextInstruction]
-) -> Iterator[Unread]:
-    """Yield the calls of collectives in a part of a text that are the opcode of none of its instructions.
+def hidden_calls(layout: Layout, looked_into: Container[int]) -> Iterator[Unread]:
+    """Yield the calls of collectives in a module's text that are the opcode of none of its instructions.
+
+    A quote that was lost or added makes code of strings and strings of code, depending on where one begins to read. So
+    a call counts that is seen from the beginning of the module, or of its computation, or of the part between two.
+    """
+    text, (start, behind) = layout.text, layout.span.part(len(layout.text))
+    irregular = [layout.computation(number) for number in layout.irregular]
+    seen = _calls(text, start, behind)
+    for computation in irregular:
+        seen |= _calls(text, computation.body, computation.end)
+    for computation in layout.computations:
+        seen |= _calls(text, start, computation.body)
+        start = computation.end
+    seen |= _calls(text, start, behind)
+    places = sorted(seen)
+    module = layout.computations[0].module
+    answered = set(_printed_calls(layout))
+    for computation in irregular:
+        answered.update(_answered(computation.instructions, places, looked_into))
+    for place in places:
+        if place not in answered:
+            call = place - len(seen[place])
+            excerpt = as_text(text[call : min(behind, call + _EXCERPT)].strip())
+            yield Unread(str(module.line_of(call)), excerpt, _WHY, opcode=as_text(seen[place]))
+
+
+def _calls(text: Text, start: int, end: int) -> dict[int, bytes]:
+    """Return the opcodes of what seems to be called in a part of a text, by the offset of the parenthesis behind."""
+    return {call.end() - 1: call["opcode"] for call in _CALL.finditer(text, start, end) if call["opcode"]}
+
+
+def _printed_calls(layout: Layout) -> Iterator[int]:
+    """Yield the calls that are the opcodes of printed lines: those that stand in no string there."""
+    index, irregular = layout.span.index, frozenset(layout.irregular)
+    for number, hits in layout.by_computation(index.hits):
+        if number not in irregular:
+            body = int(index.bodies[number])
+            for paren, line in zip(index.hits[hits].tolist(), index.hit_lines[hits].tolist(), strict=True):
+                if line >= body and layout.text[line:paren].count(b'"') % 2 == 0:
+                    yield paren
+
+
+def _answered(
+    instructions: Iterable[TextInstruction], places: Sequence[int], looked_into: Container[int]
+) -> Iterator[int]:
+    """Yield the calls that instructions stand for: their own, or the first in one that is an unread item itself.
 
     Args:
-        computation: whose text it is.
-        start: offset where the part begins.
-        end: offset behind it.
-        instructions: the instructions in it, those that stand as operands of others too.
+        instructions: the instructions of a computation, those that stand as operands of others too.
+        places: the offsets of the parentheses behind all opcodes, in order.
+        looked_into: the offsets of the instructions that become unread items if they cannot be read.
     """
-    text = computation.text
-    calls = {token.end() - 1: token for token in _CALL.finditer(text, start, end) if token["opcode"]}
-    places = list(calls)
-    answered = {_call_of(instruction, places) for instruction in instructions} if places else set[int]()
-    for call in (calls[place] for place in places if place not in answered):
-        line = str(computation.module.line_of(call.start()))
-        excerpt = as_text(text[call.start() : min(end, call.start() + _EXCERPT)].strip())
-        yield Unread(line, excerpt, _WHY, opcode=as_text(call["opcode"]))
-
-
-def _call_of(instruction: TextInstruction, calls: Sequence[int]) -> int:
-    """Return the offset of the parenthesis behind an instruction's opcode.
-
-    One that cannot be read is an unread item itself, and answers for the first call in it.
-    """
-    try:
-        line = instruction.parts
-    except UnreadableError:
-        return calls[min(bisect_left(calls, instruction.start), len(calls) - 1)]
-    return instruction.end - len(line.text) + line.operand_span.start - 1
+    for instruction in instructions if places else ():
+        try:
+            line = instruction.parts
+            yield instruction.end - len(line.text) + line.operand_span.start - 1
+        except UnreadableError:
+            first = bisect_left(places, instruction.start)
+            if instruction.start in looked_into and first < len(places) and places[first] < instruction.end:
+                yield places[first]

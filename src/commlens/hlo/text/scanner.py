@@ -173,7 +173,10 @@ class Scanner:
         rows = np.searchsorted(newlines, hits)
         heads = np.zeros(newlines.size, dtype=bool)
         heads[opening] = True
-        hits, rows = hits[~heads[rows]], rows[~heads[rows]]  # "%main (x: f32[]) {" is no opcode
+        on_head = heads[rows]
+        if np.any(text[hits[on_head] - 1] != _BLANK):
+            return None  # "%main (x: f32[]) {" is no opcode, but this stands right before its parenthesis
+        hits, rows = hits[~on_head], rows[~on_head]
         quotes = self._unescaped(text, np.flatnonzero(text == _QUOTE))
         if quotes is None:
             return None
