@@ -5,6 +5,7 @@ Made through the face of instructions, so it holds what that face speaks of: eno
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, cast
 
 from commlens import load
@@ -63,6 +64,7 @@ def _instruction(
         use_global_device_ids=bool(each.use_global_device_ids),
         constrain_layout=each.constrain_layout,
         parameter_number=int(each.raw_attribute("parameter_number") or 0),
+        slice_dimensions=_bounds(each.raw_attribute("slice") or ""),
         tuple_index=int(each.raw_attribute("index") or 0),
         custom_call_target=(each.raw_attribute("custom_call_target") or "").encode(),
         backend_config=(each.raw_attribute("backend_config") or "").encode(),
@@ -78,6 +80,14 @@ def _instruction(
     if each.op_name is not None:
         made.metadata.op_name = each.op_name.encode()
     return made
+
+
+def _bounds(text: str) -> list[schema.HloInstructionProto.SliceDimensions]:
+    """Return the bounds of a slice, as they are written in a text."""
+    found = re.findall(r"\[(\d+):(\d+)(?::(\d+))?\]", text)
+    return [
+        schema.HloInstructionProto.SliceDimensions(start=int(a), limit=int(b), stride=int(c or 1)) for a, b, c in found
+    ]
 
 
 def _is_no_body(call: tuple[str, str]) -> bool:

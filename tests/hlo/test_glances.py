@@ -229,8 +229,11 @@ def test_the_name_of_a_reducer(line: str, expect: str | None, backend: str) -> N
     ("old", "new", "expect"),
     [
         ("", "", "add"),
-        ("add(%b, a)", "maximum(a, a)", "maximum"),
-        ("add(%b, a)", "negate(a)", "negate"),
+        ("add(%b, a)", "add(a, b)", "add"),
+        ("add(%b, a)", "maximum(a, a)", None),
+        ("add(%b, a)", "add(b, b)", None),
+        ("add(%b, a)", "negate(a)", None),
+        ("add(%b, a)", "clamp(a, b, a)", None),
         ("  ROOT", "  d = f32[] negate(a)\n  ROOT", "add"),
         ("ROOT c = f32[] add(%b, a)", "d = f32[] negate(a)\n  ROOT c = f32[] add(%b, d)", None),
         ("f32[] parameter(1)", "f32[] negate(a)", None),
@@ -238,7 +241,7 @@ def test_the_name_of_a_reducer(line: str, expect: str | None, backend: str) -> N
     ],
 )
 def test_the_operation_of_a_reducer(old: str, new: str, expect: str | None, backend: str) -> None:
-    """It is the opcode of the root, where that is an operation on parameters alone."""
+    """It is the opcode of the root, where that is an operation on the two parameters."""
     reducer = ADD.replace("f32[]{}", "f32[]").replace(old, new, 1)
     module = load_as(REDUCED.format(reducer=reducer, line="all-reduce(p), to_apply=add"), backend)
     found = module.computation("add")

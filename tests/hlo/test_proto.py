@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from commlens.analysis import report
+from commlens.errors import InputError
 from commlens.hlo import InstructionSite, Module, Site, UnreadableError, discover, load
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from proto_modules import (
@@ -64,6 +66,40 @@ def test_the_entry_is_found_by_name_where_its_id_leads_nowhere() -> None:
     assert entered.name == "main"
     message.entry_computation_name = b"gone"
     assert read(message).entry is None
+
+
+@pytest.mark.parametrize(("number", "name"), [(99, b"gone"), (0, b"gone"), (99, b""), (0, b"")])
+def test_an_entry_that_is_not_there_is_unread(number: int, name: bytes) -> None:
+    """A file that was cut between two computations is whole in its own way: that the entry lacks is all that tells."""
+    message = module(all_reduce())
+    message.entry_computation_id, message.entry_computation_name = number, name
+    loaded = read(message)
+    [item] = loaded.unread
+    assert "is not there; the file may be cut" in item.why
+    assert (name.decode() or str(number or "no name")) in item.why
+    assert [row.trip_count for row in report(loaded).collectives] == [None]
+
+
+def test_an_id_of_zero_may_be_none() -> None:
+    """Where the field is missing, a computation with the id 0 is the entry only if it has the name of the entry."""
+    message = module(all_reduce())
+    message.computations[0].id = message.entry_computation_id = 0
+    for name, entered in ((b"main", "main"), (b"gone", None), (b"", "add"), (b"add", "add")):
+        message.entry_computation_name = name
+        found = read(message).entry
+        assert (None if found is None else found.name) == entered
+
+
+def test_a_prefix_without_its_entry_is_never_whole() -> None:
+    """Wherever a file is cut, something is unread, or every collective is there."""
+    data = module(all_reduce()).SerializeToString()
+    whole = report(load(data))
+    for end in range(1, len(data)):
+        try:
+            answer = report(load(data[:end]))
+        except InputError:
+            continue
+        assert answer.unread or len(answer.collectives) == len(whole.collectives), end
 
 
 def test_instructions_stand_by_id_and_not_as_in_the_file() -> None:

@@ -204,7 +204,7 @@ def test_a_module_inside_a_module_is_not_read_twice() -> None:
     inner = text_format.MessageToString(module(all_reduce()))
     text = f"{inner}\noriginal_value_recovery_table {{ entries {{ recovery_module {{ {inner} }} }} }}\n"
     assert len(load_all(text)) == 1
-    wrapped = f"hlo_module {{ {text} }}\nhlo_module {{ {inner} }}\n"
+    wrapped = f"hlo_modules {{ {text} }}\nhlo_modules {{ {inner} }}\n"
     assert len(load_all(wrapped)) == 2
 
 

@@ -15,7 +15,7 @@ from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.wire import BYTES, VARINT, read_fields
 from proto_forms import edited, encoded
-from proto_modules import all_reduce, attributes, module, tagged
+from proto_modules import FAR, all_reduce, attributes, module, tagged, varint
 
 if TYPE_CHECKING:
     from commlens.hlo import Edit
@@ -61,7 +61,7 @@ def test_random_edits_are_what_protobuf_would_write(
     outline = schema.HloModuleOutline.FromString(around[0] + whole.SerializeToString())
     outline.computations[1].MergeFromString(around[1])
     for number, data in enumerate(made):
-        outline.computations[1].instructions[1 + number] = data
+        outline.computations[1].instructions[1 + number] = data + tagged(35, VARINT, varint(FAR + 2 + number))
     loaded = load(outline.SerializeToString())
     entered = loaded.entry
     assert entered is not None

@@ -161,8 +161,8 @@ def test_frontend_attributes_in_two_pieces_are_one_map() -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("opcode", ["all-reduce", "reduce-scatter", "cross-replica-sum", "all-reduce-start"])
 def test_a_channel_of_2019_stays_in_its_field(form: str, opcode: str) -> None:
-    """Where only the old field has the channel, it gets the new one; where both have it, both do."""
-    for fields in ({"all_reduce_id": 3}, {"all_reduce_id": 3, "channel_id": 3}, {"channel_id": 3}, {}):
+    """Where the old field has the channel, it gets the new one."""
+    for fields in ({"all_reduce_id": 3}, {"channel_id": 3}, {}):
         message = all_reduce()
         message.opcode = opcode.encode()
         for field, value in fields.items():
@@ -188,7 +188,7 @@ def test_an_old_field_of_another_opcode_is_no_channel() -> None:
 def test_a_collective_becomes_a_custom_call(form: str) -> None:
     """What makes it a collective goes, in every spelling of the groups; the rest stays."""
     message = all_reduce()
-    message.channel_id = message.all_reduce_id = 3
+    message.all_reduce_id = 3
     message.use_global_device_ids = message.constrain_layout = message.is_host_transfer = True
     message.dimensions.append(0)
     message.replica_group_ids.append(1)

@@ -162,7 +162,7 @@ def test_negative_group_numbers_cannot_be_read() -> None:
     assert "-1" in found.unread[0].why
 
 
-@pytest.mark.parametrize(("channel", "old", "expected"), [(0, 6, 6), (4, 0, 4), (4, 4, 4), (-3, 6, 6), (-3, -4, None)])
+@pytest.mark.parametrize(("channel", "old", "expected"), [(0, 6, 6), (4, 0, 4), (4, -4, 4), (-3, 6, 6), (-3, -4, None)])
 def test_the_old_field_of_a_channel_counts_where_the_new_one_is_not_positive(
     channel: int, old: int, expected: int | None
 ) -> None:

@@ -68,7 +68,9 @@ def test_edits_that_can_be_made_are_made_at_once(monkeypatch: pytest.MonkeyPatch
 def test_an_edit_that_cannot_be_made_is_refused_with_its_place() -> None:
     """The line is that of the instruction, the column that of the fault."""
     module = module_with(GOOD, BAD, GOOD)
-    with pytest.raises(InputError, match=r"^<text>:6:\d+: x1: expected the frontend attributes of x1"):
+    with pytest.raises(
+        InputError, match=r"^<text>:6:\d+: x1: the attributes of x1 cannot be edited: frontend_attributes cannot"
+    ):
         Refusals(module, keep_going=False).make(stamps(module))
 
 
@@ -108,7 +110,7 @@ def test_the_one_at_fault_is_named_first() -> None:
     refusals = Refusals(module, keep_going=True)
     refusals.make(stamps(module), lambda _: "all")
     assert names(refusals.left) == ["x1", "x0", "x2"]
-    assert refusals.left[0].why.startswith("expected the frontend attributes of x1")
+    assert refusals.left[0].why.startswith("the attributes of x1 cannot be edited: frontend_attributes cannot be read")
     assert {each.why for each in refusals.left[1:]} == {
         "it is left alone along with x1, which cannot be understood or changed"
     }

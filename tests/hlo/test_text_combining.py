@@ -300,12 +300,14 @@ DIMENSIONS = [
         id="the second is transposed",
     ),
     pytest.param(
+        "  %q = bf16[3,4,<=2,5]{3,1,0,2:T(8,128)(2,1)} convert(b)\n"
         "  transpose.7 = f32[2,4]{0,1} transpose(b), dimensions={1,0}\n"
-        "  %x = bf16[3,16,<=2,5]{3,1,0,2:T(8,128)(2,1)S(1)} all-gather(bf16[3,4,<=2,5]{3,1,0,2:T(8,128)(2,1)} %b), dimensions={1}, sharding={replicated}\n"
+        "  %x = bf16[3,16,<=2,5]{3,1,0,2:T(8,128)(2,1)S(1)} all-gather(bf16[3,4,<=2,5]{3,1,0,2:T(8,128)(2,1)} %q), dimensions={1}, sharding={replicated}\n"
         "  %y = f32[4,2,20] all-gather(b), dimensions={2}\n",
         2,
+        "  %q = bf16[3,4,<=2,5]{3,1,0,2:T(8,128)(2,1)} convert(b)\n"
         "  transpose.7 = f32[2,4]{0,1} transpose(b), dimensions={1,0}\n"
-        "  %transpose.8 = bf16[3,<=2,4,5]{3,2,0,1:T(8,128)(2,1)} transpose(bf16[3,4,<=2,5]{3,1,0,2:T(8,128)(2,1)} %b), dimensions={0,2,1,3}\n"
+        "  %transpose.8 = bf16[3,<=2,4,5]{3,2,0,1:T(8,128)(2,1)} transpose(bf16[3,4,<=2,5]{3,1,0,2:T(8,128)(2,1)} %q), dimensions={0,2,1,3}\n"
         "  %c.1 = (bf16[3,<=2,16,5]{3,2,0,1:T(8,128)(2,1)S(1)}, f32[4,2,20]) all-gather(bf16[3,<=2,4,5]{3,2,0,1:T(8,128)(2,1)} %transpose.8, b), dimensions={2}, sharding={{replicated}, {replicated}}\n"
         "  %get-tuple-element.1 = bf16[3,<=2,16,5]{3,2,0,1:T(8,128)(2,1)S(1)} get-tuple-element((bf16[3,<=2,16,5]{3,2,0,1:T(8,128)(2,1)S(1)}, f32[4,2,20]) %c.1), index=0\n"
         "  %x = bf16[3,16,<=2,5]{3,1,0,2:T(8,128)(2,1)S(1)} transpose(bf16[3,<=2,16,5]{3,2,0,1:T(8,128)(2,1)S(1)} %get-tuple-element.1), dimensions={0,2,1,3}, sharding={replicated}\n"

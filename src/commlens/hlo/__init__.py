@@ -1,10 +1,10 @@
 """Modules: read, look, write. One face, two backends (text and proto)."""
 
-from commlens.hlo.async_chains import restating
 from commlens.hlo.bare import bare_bytes
 from commlens.hlo.callgraph import CallGraph
 from commlens.hlo.collectives import is_collective, signature_of
 from commlens.hlo.containers import MAX_BYTES, compression_of, read_file, read_stream, uncompressed
+from commlens.hlo.custom_calls import custom_call_opcode, custom_call_signature
 from commlens.hlo.discovery import Discovery, discover
 from commlens.hlo.edits import BecomeCustomCall, Combine, Edit, EditError, SetChannelId, SetFrontendAttribute
 from commlens.hlo.files import descriptor_named, write_atomically
@@ -52,6 +52,8 @@ from commlens.hlo.running_order import in_running_order, is_scheduled
 from commlens.hlo.shapes import Shape, parse_shape
 from commlens.hlo.signature import InstructionSite, Signature, Site
 from commlens.hlo.spellings import one_spelling
+from commlens.hlo.spoken_beside import restating
+from commlens.hlo.threads import execution_thread
 from commlens.hlo.trip_counts import trip_count
 from commlens.hlo.wording import shortened, some_of
 
@@ -104,8 +106,11 @@ __all__ = [
     "check_listable",
     "communication_in_list_order",
     "compression_of",
+    "custom_call_opcode",
+    "custom_call_signature",
     "descriptor_named",
     "discover",
+    "execution_thread",
     "figures",
     "find_all",
     "finished",

@@ -43,7 +43,7 @@ class CallGraph:
                 if not leaves_out(call):
                     self._calls[call.callee].append(call)
             callers = {call.caller.computation.name for name in pending for call in self._calls[name]}
-            pending = callers - self._calls.keys() - {self._entry}
+            pending = {name for name in callers if name not in self._calls and name != self._entry}
 
     def calls_of(self, name: str) -> list[Call]:
         """Return the call sites of a computation that count."""

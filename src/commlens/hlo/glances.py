@@ -22,6 +22,8 @@ _INSTRUCTIONS_PER_STEP = 2
 """And likewise in a proto."""
 _FEW = 32
 """So many steps are always made."""
+_PARAMETERS = 2
+"""What a reducer of one array has."""
 
 
 def opcode_of(instruction: Instruction) -> str:
@@ -111,7 +113,7 @@ def states(instruction: Instruction, name: str) -> bool:
 
 
 def operation_on_parameters(computation: Computation) -> str | None:
-    """Return the opcode of the root where all of its operands are parameters, None where one is not.
+    """Return the opcode of the root where that is an operation on two different parameters, else None.
 
     Raises:
         UnreadableError: it cannot be made out.
@@ -136,7 +138,9 @@ def operation_on_parameters(computation: Computation) -> str | None:
     if opcode is not None:
         return opcode
     root = computation.root
-    return root.opcode if all(operand.opcode == "parameter" for operand in root.operands) else None
+    operands = root.operands
+    on_two = len(operands) == len({*operands}) == _PARAMETERS
+    return root.opcode if on_two and all(operand.opcode == "parameter" for operand in operands) else None
 
 
 def post_order_keys(computation: Computation) -> list[int]:

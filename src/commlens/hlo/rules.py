@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast
 
+from commlens.errors import CommlensError
 from commlens.hlo.discovery import discover
 from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.signature import Site
+from commlens.hlo.wording import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from commlens.hlo.discovery import Discovery
     from commlens.hlo.model import Module
-    from commlens.topology import Mesh
+    from commlens.topology import DeviceList, Mesh
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 """How bad a finding is: an error cannot work, a warning should not be, a note is good to know."""
@@ -32,6 +34,9 @@ Target: TypeAlias = Literal["trn1", "trn2", "trn3", "inf2", "gpu", "tpu"]
 
 TARGETS: Final[tuple[Target, ...]] = ("trn1", "trn2", "trn3", "inf2", "gpu", "tpu")
 """The kinds of machine that can be named."""
+
+MOST_LISTED: Final = 1 << 20
+"""Most ids of a list that a rule looks at one by one, where the module does not write them out itself."""
 
 Answer = TypeVar("Answer")
 
@@ -186,7 +191,31 @@ class Rule:
 
 
 def find_all(subject: Subject, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Finding]]:
-    """Yield everything that some rules find in a module, rule by rule; those for other machines are passed over."""
+    """Yield everything that some rules find in a module, rule by rule; those for other machines are passed over.
+
+    A rule that cannot go on says so in a note of its own, and the others are not touched.
+    """
     for rule in rules:
         if rule.applies_to(subject.deployment):
-            yield from ((rule, finding) for finding in rule.find(subject))
+            try:
+                yield from ((rule, finding) for finding in rule.find(subject))
+            except CommlensError as error:
+                yield rule, Finding(f"not checked, or not to the end: {error}", severity="note")
+
+
+def check_listable(groups: DeviceList) -> None:
+    """Insist that a rule may look at the ids of a list one by one.
+
+    Raises:
+        CommlensError: they are more than :data:`MOST_LISTED`, and the module does not write them out.
+
+    Example:
+        >>> from commlens.topology import IotaReplicaGroupList
+        >>> check_listable(IotaReplicaGroupList(2, 1 << 20))
+        Traceback (most recent call last):
+        ...
+        commlens.errors.CommlensError: the ids of [2,1048576]<=[2097152] are more than the 1,048,576 that are listed
+    """
+    if not groups.is_written_out and groups.num_devices > MOST_LISTED:
+        msg = f"the ids of {shortened(groups)} are more than the {MOST_LISTED:,} that are listed"
+        raise CommlensError(msg)

@@ -11,17 +11,18 @@ _SHOWN: Final = 4
 _LONGEST: Final = 60
 
 
-def some_of(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str], most: int = _SHOWN) -> str:
     """Name a few of several things, and say how many more there are.
 
     Args:
         names: what they are called; at least one.
+        most: how many to name.
 
     Example:
         >>> some_of(["a"]), some_of(["a", "b"]), some_of([f"x.{i}" for i in range(6)])
         ('a', 'a and b', 'x.0, x.1, x.2, x.3 and 2 more')
     """
-    shown = list(names[:_SHOWN])
+    shown = list(names[:most])
     rest = len(names) - len(shown)
     last = f"{rest:,} more" if rest else shown.pop()
     return f"{', '.join(shown)} and {last}" if shown else last

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from commlens.errors import CommlensError, InputError
 from commlens.hlo.passes.refusals import place_of
 from commlens.hlo.passes.spec import specs_of
-from commlens.hlo.passes.verification import examine, new_faults
+from commlens.hlo.passes.verification import ambiguity, examine, new_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -26,7 +26,8 @@ class Pipeline:
     Attributes:
         passes: the passes.
         verify: whether to check after each pass that it broke nothing, see
-            :func:`commlens.hlo.passes.verification.new_faults`.
+            :func:`commlens.hlo.passes.verification.new_faults`, and before the first that instructions can be told
+            apart.
         after_each: called with every result as soon as it is there, to show or keep the module in between.
     """
 
@@ -53,6 +54,8 @@ class Pipeline:
     def steps(self, module: Module, *, keep_going: bool = False) -> Iterator[PassResult]:
         """Yield the results of :meth:`run`, each before the next pass starts."""
         known: Examination | None = None
+        if self.verify and not keep_going:
+            _check_distinct(module)
         for each in self.passes:
             result = _run(each, module, keep_going=keep_going)
             if self.verify and result.modified:
@@ -109,6 +112,19 @@ def _verified(one: Pass, before: Module, known: Examination | None, after: Modul
         line, column = first.place_in(before)
         raise InputError(reason, path=before.path, line=line, column=column)
     return found
+
+
+def _check_distinct(module: Module) -> None:
+    """Refuse a module in which instructions cannot be told apart, before a pass guesses.
+
+    Raises:
+        InputError: it has two such.
+    """
+    fault = ambiguity(module)
+    if fault is not None:
+        line, column = fault.place_in(module)
+        reason = f"the module cannot be verified: {fault.sentence}"
+        raise InputError(reason, path=module.path, line=line, column=column)
 
 
 @contextmanager

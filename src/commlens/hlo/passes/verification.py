@@ -6,6 +6,7 @@ same eyes, and only what is new counts.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from commlens.errors import CommlensError
@@ -76,6 +77,16 @@ def examine(module: Module) -> Examination:
     """
     discovery = discover(module)
     return Examination(dict(_faults(module, discovery)), _group_faults(module, discovery))
+
+
+def ambiguity(module: Module) -> Fault | None:
+    """Return the first two instructions of a module that cannot be told apart; None where all can.
+
+    In a text they have one name, in a proto one id: no operand says which of them it means. XLA refuses such a text.
+    """
+    kind = "name" if module.format == "text" else "id"
+    found = chain.from_iterable(map(_repeated, module.computations))
+    return next((fault for key, fault in found if key[0] == kind), None)
 
 
 def new_faults(before: Examination, after: Examination, module: Module) -> list[Fault]:

@@ -75,15 +75,10 @@ class AttributeWriter:
 
 
 def _channel(message: HloInstructionProto, channel_id: int) -> dict[Tag, Sequence[Value]]:
-    """Return what to write for a channel to be another one: the fields in which the instruction has one.
-
-    An all-reduce of 2019 has it in a field of its own, one of the time between in both.
-    """
+    """Return what to write for a channel to be another one: an all-reduce of 2019 has it in a field of its own."""
     is_old = message.all_reduce_id > 0 and base_opcode(as_text(message.opcode))[0] in ALL_REDUCES
-    stated = {tags.ALL_REDUCE_ID: message.all_reduce_id} if is_old else {tags.CHANNEL_ID: message.channel_id}
-    if message.channel_id > 0:
-        stated[tags.CHANNEL_ID] = message.channel_id
-    return {tag: [channel_id] for tag, number in stated.items() if number != channel_id}
+    tag, number = (tags.ALL_REDUCE_ID, message.all_reduce_id) if is_old else (tags.CHANNEL_ID, message.channel_id)
+    return {tag: [channel_id]} if number != channel_id else {}
 
 
 def with_attribute(attributes: WrittenMessage, key: bytes, value: bytes) -> WrittenMessage:

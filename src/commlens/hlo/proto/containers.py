@@ -29,7 +29,7 @@ def find_modules(data: bytes) -> list[FoundModule]:
         The modules in file order, at least one.
 
     Raises:
-        WireError: this is no such proto, or was cut.
+        WireError: this is no such proto, or was cut; or a module stands twice in a field that may occur once.
     """
     whole = _module(data, ())
     if whole is not None:
@@ -39,9 +39,12 @@ def find_modules(data: bytes) -> list[FoundModule]:
     if first is not None:
         inner = _module(data, (first,))
         if inner is not None:
+            _check_single(fields, "hlo_module")
             return [inner._replace(config=_config(data, fields))]
         innermost = _module_in(data, first)
         if innermost is not None:
+            _check_single(fields, "hlo")
+            _check_single(list(read_fields(data, first.start, first.end)), "hlo_module")
             return [innermost]
     members = [_module(data, (each,)) for each in fields if each.number == 2 and each.wire_type == BYTES]
     found = [member for member in members if member is not None]
@@ -49,6 +52,20 @@ def find_modules(data: bytes) -> list[FoundModule]:
         msg = "the data are a protobuf message, but none with an HLO module"
         raise WireError(msg)
     return found
+
+
+def _check_single(fields: list[Field], name: str) -> None:
+    """Refuse a message with two modules in field 1, which may occur once.
+
+    Protobuf puts the fields of the second behind those of the first, which makes a module of two halves.
+
+    Raises:
+        WireError: it has two.
+    """
+    number = sum(field.number == 1 and field.wire_type == BYTES for field in fields)
+    if number > 1:
+        msg = f"expected {name} (field 1) once in its message, found it {number} times"
+        raise WireError(msg)
 
 
 def _module(data: bytes, fields: tuple[Field, ...]) -> FoundModule | None:

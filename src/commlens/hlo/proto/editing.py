@@ -14,6 +14,7 @@ from commlens.hlo.proto.attribute_edits import AttributeWriter, as_custom_call
 from commlens.hlo.proto.combining import Fresh
 from commlens.hlo.proto.fresh_ids import fresh_ids
 from commlens.hlo.proto.instruction import ProtoInstruction
+from commlens.hlo.proto.repeated_ids import check_ids
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloScheduleProto
 
 if TYPE_CHECKING:
@@ -62,9 +63,12 @@ def _uneditable(what: str, error: CommlensError) -> EditError:
 def _arrangements(module: ProtoModule, agreement: Agreement[ProtoInstruction]) -> dict[int, Arrangement]:
     """Return what the computations become that change, by their positions in the file."""
     changed: dict[int, dict[int, WrittenMessage]] = {}
+    members = (member for step in agreement.combinations for member in step.members)
+    check_ids((*agreement.attributes, *agreement.custom_calls, *members))
     writer = AttributeWriter()
     for instruction, change in agreement.attributes.items():
         try:
+            _ = instruction.channel_id  # refuses where two fields state one
             made = writer.changed(instruction.written, instruction.message, change)
         except CommlensError as error:
             raise _uneditable(instruction.excerpt, error) from error
@@ -72,6 +76,7 @@ def _arrangements(module: ProtoModule, agreement: Agreement[ProtoInstruction]) -
             changed.setdefault(instruction.computation.number, {})[instruction.position] = made
     for instruction, edit in agreement.custom_calls.items():
         try:
+            _ = instruction.channel_id
             made = as_custom_call(instruction.written, edit.target.encode(), edit.backend_config.encode())
         except CommlensError as error:
             raise _uneditable(instruction.excerpt, error) from error

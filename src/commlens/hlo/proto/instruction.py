@@ -56,6 +56,10 @@ _NUMBERS: Final[Mapping[str, Callable[[HloInstructionProto], list[int]]]] = Mapp
 )
 
 
+def _step(stride: int) -> str:
+    return "" if stride == 1 else f":{stride}"
+
+
 class ProtoInstruction(Instruction):
     """One instruction of a proto.
 
@@ -160,12 +164,12 @@ class ProtoInstruction(Instruction):
         """The channel id, of an all-reduce in its old field too.
 
         Raises:
-            UnreadableError: the two fields state two channels.
+            UnreadableError: both fields state one, which XLA refuses.
         """
         message = self.message
         channel = max(message.channel_id, 0)
         old = max(message.all_reduce_id, 0) if base_opcode(self.opcode)[0] in ALL_REDUCES else 0
-        if channel and old and channel != old:
+        if channel and old:
             msg = f"expected channel_id or all_reduce_id, found {channel} and {old}"
             raise UnreadableError(msg)
         return channel or old or None
@@ -210,6 +214,9 @@ class ProtoInstruction(Instruction):
                 return as_text(self._backend_config()) or None
             case "index":
                 return str(message.tuple_index) if self.opcode == "get-tuple-element" else None
+            case "slice":
+                bounds = [f"[{each.start}:{each.limit}{_step(each.stride)}]" for each in message.slice_dimensions]
+                return f"{{{', '.join(bounds)}}}" if bounds else None
             case "parameter_number":
                 return str(message.parameter_number) if self.opcode == "parameter" else None
             case "literal":

@@ -141,11 +141,15 @@ class ProtoModule(Module):
 
     @property
     def entry(self) -> ProtoComputation | None:
-        """The computation with the entry's id, else the one with its name, else None."""
-        number = self._by_id.get(self.outline.entry_computation_id)
-        if number is not None:
+        """The computation with the entry's id, else the one with its name, else None.
+
+        An id of 0 may also be none at all: then the name must agree, where one is stated.
+        """
+        stated, name = self.outline.entry_computation_id, self.outline.entry_computation_name
+        number = self._by_id.get(stated)
+        if number is not None and (stated or not name or self._outlines[number].name == name):
             return self._computation(number)
-        return self.computation(as_text(self.outline.entry_computation_name))
+        return self.computation(as_text(name))
 
     @cached_property
     def _notable(self) -> list[Notable]:
@@ -199,8 +203,8 @@ class ProtoModule(Module):
 
     @property
     def structure_faults(self) -> tuple[Unread, ...]:
-        """Instructions that may call something and cannot be decoded; computations that share an id with another."""
-        return (*self._damaged(), *self._indistinct())
+        """What cannot be decoded and may call something; computations that share an id; an entry that is not there."""
+        return (*self._damaged(), *self._indistinct(), *self._without_entry())
 
     def _damaged(self) -> Iterator[Unread]:
         for number, encoded, why in self._calls.damaged:
@@ -212,6 +216,12 @@ class ProtoModule(Module):
             for number, (name, outline) in enumerate(zip(self.names, self._outlines, strict=True)):
                 if self._by_id[outline.id] != number:
                     yield Unread(f"computation {name}", name, f"another computation has its id, {outline.id}")
+
+    def _without_entry(self) -> Iterator[Unread]:
+        if self.entry is None:
+            name, number = as_text(self.outline.entry_computation_name), self.outline.entry_computation_id
+            called = " ".join(([name] if name else []) + ([f"(id {number})"] if number else [])) or "that has no name"
+            yield Unread("module", called, f"the entry computation {called} is not there; the file may be cut")
 
     @cached_property
     def _schedule(self) -> HloScheduleProto:

@@ -26,6 +26,7 @@ from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
     HloModuleProto,
 )
 from commlens.hlo.proto.text_fields import BLANKS, COMMENT, STRING, UNCLOSED, for_parser, unknown_escape
+from commlens.hlo.proto.text_lists import separate_fields
 from commlens.hlo.proto.text_message import TextMessage
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _TOKEN: Final = re.compile(
     rb"|(?P<bare>[{<\[])|(?P<close>[}>\]])"
 )
 _PARTS: Final = frozenset({b"computations", b"config", b"instructions"})
+_SINGLE: Final = frozenset({b"hlo", b"hlo_module"})
 _DEEPEST: Final = 100
 """As many levels as protobuf's own readers take."""
 
@@ -160,10 +162,12 @@ def find_modules_in_text(data: bytes) -> list[FoundModule]:
 
     Raises:
         GrammarError: brackets do not match, a message is nested too deeply, a field of the schema has a value that does
-            not fit.
+            not fit, or one that may occur once has a module in each of two occurrences.
     """
     found: list[FoundModule] = []
-    for index, block in enumerate(_module_blocks(data)):
+    blocks = _module_blocks(data)
+    _check_single(blocks)
+    for index, block in enumerate(blocks):
         module = HloModuleProto()
         _parse(data, block, module)
         configs = [] if block.message is None else block.message.parts.get(b"config", [])
@@ -171,7 +175,7 @@ def find_modules_in_text(data: bytes) -> list[FoundModule]:
         if config is not None:
             _parse(data, configs[0], config)
         outline = HloModuleOutline.FromString(module.SerializeToString())
-        content = TextMessage(data[block.start : block.end], tags.MODULE)
+        content = TextMessage(separate_fields(data[block.start : block.end]), tags.MODULE)
         place = TextPlace(index, block.start, block.end, content, len(outline.computations))
         found.append(FoundModule(data, outline, config, place))
     return found
@@ -204,6 +208,22 @@ def _module_blocks(data: bytes) -> list[_Block]:
     if current is not whole:
         raise _unbalanced(len(data))
     return [whole] if whole.is_module else modules
+
+
+def _check_single(modules: Sequence[_Block]) -> None:
+    """Refuse two modules in a field that may occur once: protobuf reads no such text.
+
+    Raises:
+        GrammarError: a message has two.
+    """
+    known: dict[tuple[int, bytes], _Block] = {}
+    for module in modules:
+        block: _Block | None = module
+        while block is not None:
+            if block.name in _SINGLE and known.setdefault((id(block.message), block.name), block) is not block:
+                msg = f"expected {block.name.decode()} once in its message, found it again"
+                raise GrammarError(msg, position=block.start)
+            block = block.message
 
 
 def _check_escapes(token: re.Match[bytes]) -> None:

@@ -14,7 +14,7 @@ from google.protobuf import text_format
 from commlens.errors import GrammarError
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto.tags import NO_MESSAGE
-from commlens.hlo.proto.text_fields import blanks_before, for_parser, read_fields
+from commlens.hlo.proto.text_fields import BLANKS, blanks_before, for_parser, read_fields
 from commlens.hlo.proto.written import Word, WrittenMessage
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SPECIAL: Final = re.compile(rb"[^\x20-\x7e]|[\\\"]")
 _ESCAPES: Final = MappingProxyType({b"\n": rb"\n", b"\t": rb"\t", b"\r": rb"\r", b"\\": rb"\\", b'"': rb"\""})
+_NOTHING: Final = re.compile(BLANKS)
 _OPENING: Final = (b"{", b"<", b"[")
 _STEP: Final = b"  "
 """How much further the fields of a message are indented than the message."""
@@ -81,17 +82,23 @@ class TextMessage(WrittenMessage):
         return known or next(read_fields(self.data[span[1] : span[4]])).name.decode("utf-8", "replace")
 
     def _occurrences(self, tag: Tag) -> list[Span]:
-        """Return the spans of a field.
+        """Return the spans of a field; an empty list is none.
 
         Raises:
-            GrammarError: one of them is a list of messages.
+            GrammarError: one of them is a list of messages: :func:`separate_fields` was not asked.
         """
         found = [span for span in self.spans if span[0] == tag.number]
-        for _, _, start, _, _ in found if tag.kind is not NO_MESSAGE else ():
-            if self.data[start - 1 : start] == b"[":
+        if tag.kind is NO_MESSAGE:
+            return found
+        messages: list[Span] = []
+        for span in found:
+            start, stop = span[2:4]
+            if self.data[start - 1 : start] != b"[":
+                messages.append(span)
+            elif not _NOTHING.fullmatch(self.data, start, stop):
                 msg = f"expected each of the messages {tag.name} to have a field of its own, found a list"
                 raise GrammarError(msg, position=start)
-        return found
+        return messages
 
     def _messages(self, tag: Tag) -> list[Span]:
         return self._occurrences(tag)

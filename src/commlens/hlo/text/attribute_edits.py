@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from commlens.errors import GrammarError
 from commlens.hlo.edits import EditError
 from commlens.hlo.opcodes import base_opcode
-from commlens.hlo.text.lexis import NAME, as_text, closing, quoted, split_list, unquoted
-from commlens.hlo.text.line import Span
+from commlens.hlo.text.lexis import as_text, quoted, unquoted
+from commlens.hlo.text.maps import read_entries
 from commlens.hlo.text.splices import Splice
 from commlens.hlo.text.values import read_integer
 
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from commlens.hlo.agreement import AttributeChange
-    from commlens.hlo.text.line import Line
+    from commlens.hlo.text.line import Line, Span
+    from commlens.hlo.text.maps import MapEntry
 
 LAST_ATTRIBUTES: Final = ("control-predecessors", "metadata", "backend_config")
 """Attributes that XLA prints behind the frontend attributes."""
 
-_ENTRY: Final = re.compile(rb"\s*(?P<key>" + NAME + rb")\s*=\s*")
 _SEPARATOR: Final = re.compile(rb"\s*,\s*")
 
 
@@ -96,7 +97,7 @@ def _additions(entries: list[MapEntry], missing: Mapping[bytes, bytes], separato
     for key, pair in missing.items():
         greater = next((entry.start for entry in entries if entry.key > key), None)
         if greater is None:
-            yield Splice(entries[-1].value.end, entries[-1].value.end, separator + pair)
+            yield Splice(entries[-1].value[1], entries[-1].value[1], separator + pair)
         else:
             yield Splice(greater, greater, pair + separator)
 
@@ -123,52 +124,24 @@ def last_end(line: Line) -> int:
     return max((span.end for span in line.attributes.values()), default=line.operand_span.end + 1)
 
 
-class MapEntry(NamedTuple):
-    """One entry of a map.
-
-    Attributes:
-        key: its key.
-        start: offset of the key.
-        value: span of the value.
-    """
-
-    key: bytes
-    start: int
-    value: Span
-
-
 def map_entries(line: Line, span: Span) -> list[MapEntry]:
     """Return the entries of a map in the order in which they stand.
 
     Raises:
         EditError: what stands there is no map.
     """
-    text = line.text
-    end = closing(text, span.start, span.end) if text[span.start : span.start + 1] == b"{" else None
-    if end is None or end + 1 != span.end:
-        raise _no_map(line, span)
-    found: list[MapEntry] = []
-    for start, stop in split_list(text, span.start + 1, end):
-        entry = _ENTRY.match(text, start, stop)
-        if entry is not None:
-            value_end = max(entry.end(), start + len(text[start:stop].rstrip()))
-            found.append(MapEntry(entry["key"], entry.start("key"), Span(entry.end(), value_end)))
-        elif text[start:stop].strip():
-            raise _no_map(line, span)
-    return found
-
-
-def _no_map(line: Line, span: Span) -> EditError:
-    found = as_text(line.text[slice(*span)][:40])
-    msg = f'expected the frontend attributes of {line.name} to be a map such as {{a="1"}}, found {found}'
-    return EditError(msg)
+    try:
+        return read_entries(line.text, *span)
+    except GrammarError as error:
+        msg = f"the frontend attributes of {line.name} cannot be edited: {error}"
+        raise EditError(msg) from error
 
 
 def _manner(source: bytes, entries: list[MapEntry]) -> bytes:
     """Return how a map writes its commas: as between its first two entries, comments left out."""
     if len(entries) < 2:
         return b","
-    between = source[entries[0].value.end : entries[1].start]
+    between = source[entries[0].value[1] : entries[1].start]
     if _SEPARATOR.fullmatch(between):
         return between
     return b", " if b", " in between else b","

@@ -189,8 +189,9 @@ def is_one_instruction(text: bytes) -> bool:
 
 
 def _is_attribute(text: Text, start: int) -> bool:
-    """Whether a name stands behind a comma: then it belongs to what comes before, whatever blanks follow it."""
-    return text[max(0, start - _DEEPEST_INDENT) : start].rstrip().endswith(b",")
+    """Whether a name stands behind a comma or is a value: then it belongs to what comes before, whatever follows."""
+    before = text[max(0, start - _DEEPEST_INDENT) : start]
+    return before.rstrip().endswith(b",") or before.rstrip(b" \t").endswith(b"=")
 
 
 def _recovers(text: Text, start: int, behind: int) -> bool:
@@ -207,4 +208,4 @@ def _starts_item(text: Text, position: int) -> bool:
     if match["header"]:
         return True
     line = text[position : text.find(b"\n", position)].rstrip()
-    return line.endswith(b"{") and bool(match["entry"] or match["open"] == b"{" or b"->" in line)
+    return line.endswith(b"{") and bool(match["entry"] or (match["name"] and match["open"] == b"{") or b"->" in line)

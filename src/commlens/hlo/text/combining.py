@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from commlens.hlo.text.line import Line
 
 _MARKED: Final = re.compile(rb"\s*(?:ROOT\s+)?%")
+_AROUND_OPERAND: Final = b", \t\r\n\f\v"
+"""What may stand around the only operand: commas before nothing are read over."""
 _MARKED_OPERAND: Final = re.compile(rb"%(?:" + NAME + rb")\Z")
 _ARRAY: Final = re.compile(
     rb"(?P<type>[a-z][a-z0-9]*)\s*\[(?P<dims>[^\]\[]*)\](?:\s*\{(?P<order>[\d,\s]*+)(?P<rest>[^{}]*)\})?"
@@ -49,7 +51,7 @@ class Member:
     @property
     def operand(self) -> bytes:
         """Its operand as written."""
-        return self.line.text[slice(*self.line.operand_span)].strip()
+        return self.line.text[slice(*self.line.operand_span)].strip(_AROUND_OPERAND)
 
     @property
     def states_type(self) -> bool:
@@ -180,7 +182,7 @@ def _kept_map(line: Line, keys: frozenset[str]) -> bytes | None:
     kept = [entry for entry in entries if as_text(entry.key) in keys]
     if len(kept) == len(entries):
         return line.text[slice(*span)] if entries else None
-    pairs = [line.text[entry.start : entry.value.end] for entry in kept]
+    pairs = [line.text[entry.start : entry.value[1]] for entry in kept]
     return b"{%s}" % b",".join(pairs) if pairs else None
 
 

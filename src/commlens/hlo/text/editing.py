@@ -9,9 +9,10 @@ from commlens.hlo.edits import EditError
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.text.arranging import Step, Whole, arranged
 from commlens.hlo.text.attribute_edits import attribute_splices
-from commlens.hlo.text.damage import two_in_one, unclosed
+from commlens.hlo.text.editable import check_editable, check_stated_types
 from commlens.hlo.text.instruction import TextInstruction
 from commlens.hlo.text.quick_edits import QuickEditor
+from commlens.hlo.text.repeated_names import check_names
 from commlens.hlo.text.rewriting import custom_call_attributes, custom_call_splices
 from commlens.hlo.text.splices import Splice
 
@@ -50,6 +51,7 @@ def splices_of(module: TextModule, edits: Iterable[Edit]) -> list[Splice]:
         raise EditError(msg)
 
     agreement = agreement_of(edits, own)
+    check_names((*agreement.attributes, *agreement.custom_calls))
     editor = QuickEditor()
     splices = [*_attribute_splices(module, agreement, editor), *_custom_calls(agreement, editor)]
     return _with_combinations(module, agreement, splices) if agreement.combinations else splices
@@ -111,6 +113,8 @@ def _with_combinations(module: TextModule, agreement: _Agreement, others: list[S
     for edit, instructions in agreement.combinations:
         members = [_whole(instruction) for instruction in instructions]
         check_combination(edit, [member.instruction for member in members])
+        for member in members:
+            check_stated_types(member.instruction)
         steps.setdefault(members[0].instruction.computation, []).append(Step(edit, members))
     fresh = {opcode: module.fresh_names(opcode) for opcode in ("transpose", "get-tuple-element")}
     indexed = module.text.find(_INDEX_COMMENT, *module.part) >= 0
@@ -140,10 +144,5 @@ def _whole(instruction: TextInstruction) -> Whole:
         row, column = instruction.place_of()
         msg = f"{instruction.name} cannot be edited where it stands as an operand of another: give it a line of its own"
         raise EditError(msg, line=row, column=column)
-    offset = instruction.end - len(line.text)
-    fault = line.fault or unclosed(instruction) or two_in_one(line)
-    if fault is not None:
-        row, column = instruction.place_of(offset + fault.position)
-        msg = f"the attributes of {line.name} cannot be edited: {fault}"
-        raise EditError(msg, line=row, column=column)
-    return Whole(instruction, line, offset)
+    check_editable(instruction)
+    return Whole(instruction, line, instruction.end - len(line.text))

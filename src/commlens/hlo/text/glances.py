@@ -72,7 +72,7 @@ def applied_at(line: TextInstruction) -> str | None:
 def operation_at(reducer: TextComputation) -> str | None:
     """Return the opcode of an operation on two scalar parameters that is all of a computation; None for all else."""
     match = _REDUCER.fullmatch(reducer.text, reducer.body, reducer.end) if reducer.starts is None else None
-    if match is None or not {match["left"], match["right"]} <= {match["one"], match["other"]}:
+    if match is None or {match["left"], match["right"]} != {match["one"], match["other"]}:
         return None
     return as_text(match["opcode"])
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from commlens.hlo.text.lexis import Text
 
 _CALL: Final = re.compile(
-    SKIPPED.pattern + rb"|(?<=[\s\]})\"'/])(?P<opcode>(?:all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all"
+    SKIPPED.pattern + rb"|(?<=[\s\]})\"'/])(?P<opcode>(?:all-reduce|all-gather|reduce-scatter|(?:ragged-)?all-to-all"
     rb"|collective-permute|collective-broadcast|cross-replica-sum)(?:-start)?|send|recv)\(",
     re.DOTALL,
 )

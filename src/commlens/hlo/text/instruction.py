@@ -16,6 +16,7 @@ from commlens.hlo.text.damage import hides_collective, unclosed
 from commlens.hlo.text.frames import source_of
 from commlens.hlo.text.lexis import DEFINITION, as_text, unquoted
 from commlens.hlo.text.line import ANONYMOUS, Line, Operand, nested_spans, parse_line, parse_nested, shape_text
+from commlens.hlo.text.maps import map_of, read_entries
 from commlens.hlo.text.values import (
     CALL_ATTRIBUTES,
     SPOKEN_OF,
@@ -24,7 +25,6 @@ from commlens.hlo.text.values import (
     metadata_spans,
     read_integer,
     read_integers,
-    read_map,
     read_metadata,
 )
 from commlens.topology import CollectiveDeviceList, parse_replica_groups, parse_source_target_pairs
@@ -297,7 +297,14 @@ class TextInstruction(Instruction):
     def frontend_attributes(self) -> dict[str, str]:
         """The frontend attributes, by key; brace blocks are kept as raw text."""
         value = self.parts.value("frontend_attributes")
-        return {} if value is None else read_map(value)
+        if value is None:
+            return {}
+        try:
+            return map_of(value, read_entries(value, 0, len(value)))
+        except GrammarError as error:
+            why = f"frontend_attributes cannot be read: {error}"
+            offset = self._offset(self.parts, self.parts.attributes["frontend_attributes"].start + error.position)
+            raise self._unreadable(why, offset) from error
 
     def flag(self, name: str) -> bool | None:
         """Return a boolean attribute, None where it is absent."""

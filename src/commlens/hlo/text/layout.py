@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -50,9 +50,11 @@ class ModuleSpan:
 
     def part(self, size: int) -> tuple[int, int]:
         """Return where the module's text starts and ends in a file of a size: all of it where it holds no other."""
-        headers = [start for start, _ in self.index.headers if self.header is None or start > self.header[0]]
+        headers = self.index.headers
         start = 0 if self.first == 0 or self.header is None else self.header[0]
-        return start, size if self.last == len(self.index.opened) else min(headers, default=size)
+        following = 0 if self.header is None else bisect_right(headers, self.header)
+        ends = self.last == len(self.index.opened) or following == len(headers)
+        return start, size if ends else headers[following][0]
 
 
 def module_spans(text: Text) -> list[ModuleSpan]:
@@ -83,7 +85,7 @@ class Layout:
         self.span = span
         self._module = module
         self._made: dict[int, TextComputation] = {}
-        self._irregular = {number for number in span.index.irregular if number in span.numbers}
+        self._irregular = {number for number in span.numbers if number in span.index.irregular}
 
     @property
     def irregular(self) -> list[int]:

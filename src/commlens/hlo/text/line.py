@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _DEFINITION = re.compile(DEFINITION)
 _OPCODE = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
-_ATTRIBUTE = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)=\s*")
+_ATTRIBUTE = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)=")
 _OPERAND_NAME = re.compile(rb"\s*%?(?P<name>" + NAME + rb")\s*")
 _MESH = re.compile(rb"@?(?:maximal_)?mesh\b")
 _SHAPE_WINDOW = 512
@@ -81,11 +81,9 @@ class Line:
         return None if span is None else self.text[span.start : span.end]
 
     def operand_spans(self) -> list[Span]:
-        """Return where the operands stand, without the blanks around them."""
-        start, end = self.operand_span
-        if not self.text[start:end].strip():
-            return []
-        return [_trimmed(self.text, *span) for span in split_list(self.text, start, end)]
+        """Return where the operands stand, without the blanks around them; commas before none XLA reads over."""
+        spans = (_trimmed(self.text, *span) for span in split_list(self.text, *self.operand_span))
+        return [span for span in spans if span.start < span.end]
 
     def operand_names(self) -> list[str]:
         """Return the names in the operand list, whatever the types beside them are.
@@ -279,8 +277,10 @@ def _is_mesh(text: bytes, value: Span) -> bool:
 
 def _trimmed(text: bytes, start: int, end: int) -> Span:
     piece = text[start:end]
-    start += len(piece) - len(piece.lstrip())
-    return Span(start, max(start, start + len(piece.strip())))
+    inner = piece.strip()
+    if inner:
+        start += len(piece) - len(piece.lstrip())
+    return Span(start, start + len(inner))
 
 
 def _operand_name(text: bytes, start: int, end: int) -> str:

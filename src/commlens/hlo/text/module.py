@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from commlens.hlo.model import Call, Module, Unread, UnreadableError
+from commlens.hlo.text.between import cut_header, gaps, stray_word
 from commlens.hlo.text.communication import Communication, printed_fusions, read_communication
 from commlens.hlo.text.editing import splices_of
 from commlens.hlo.text.finding import instructions_with
@@ -36,8 +37,6 @@ _CALL_VALUES: Final = re.compile(
     rb"\b(?:to_apply|calls|body|condition|true_computation|false_computation|branch_computations|called_computations)"
     rb"\s*=\s*(\{[^{}]*\}|%?[\w.\-]+)"
 )
-_CUT_HEADER: Final = re.compile(rb"\}\s*(?P<header>(?:ENTRY\b|%[\w.\-]+\s*\()[^{]*)\Z")
-"""What may stand behind the last computation where a text was cut: the mark of a computation, and no body."""
 _NAMES: Final = re.compile(rb"%?(" + NAME + rb")")
 
 
@@ -203,17 +202,22 @@ class TextModule(Module):
     def _structure_faults(self) -> tuple[Unread, ...]:
         unclosed = sorted(self._index.unclosed & set(self._span.numbers))
         unread = [self._unclosed(self._layout.computation(each)) for each in unclosed]
-        return (*unread, *self._communication.hidden, *self._cut_header())
+        return (*unread, *self._strays(), *self._communication.hidden, *self._cut_header())
+
+    def _strays(self) -> Iterator[Unread]:
+        """Find words between the computations: what is left of one that is damaged."""
+        inner = self._span.numbers[1:]
+        for start, end in gaps(self._index, inner):
+            word = stray_word(self.text, start, end)
+            if word is not None:
+                yield Unread(str(self.line_of(word[0])), as_text(word[1]), "expected a computation, found other words")
 
     def _cut_header(self) -> Iterator[Unread]:
         """Find the beginning of a computation behind the last one: the text was cut before its brace."""
-        start = int(self._index.ends[self._span.last - 1])
-        header = _CUT_HEADER.match(self.text, start, self.part[1])
-        if header is not None:
-            text = as_text(header["header"][:80])
-            yield Unread(
-                str(self.line_of(header.start("header"))), text, "expected '{' and instructions, found the end"
-            )
+        word = cut_header(self.text, int(self._index.ends[self._span.last - 1]), self.part[1])
+        if word is not None:
+            where = str(self.line_of(word[0]))
+            yield Unread(where, as_text(word[1]), "expected '{' and instructions, found the end")
 
     def _unclosed(self, computation: TextComputation) -> Unread:
         text = as_text(self.text[computation.start : computation.start + 80].strip().split(b"\n")[0])

@@ -16,7 +16,7 @@ from commlens.errors import GrammarError
 from commlens.hlo.agreement import AttributeChange
 from commlens.hlo.edits import EditError
 from commlens.hlo.text.attribute_edits import attribute_splices
-from commlens.hlo.text.damage import two_in_one
+from commlens.hlo.text.grammar import LAYOUT, METADATA, grammar_fault, layout_fault
 from commlens.hlo.text.lexis import NAME, SINGLE_QUOTED, STRING, unbalanced
 from commlens.hlo.text.line import parse_line
 from commlens.hlo.text.rewriting import CUSTOM_CALL, custom_call_attributes, custom_call_splices
@@ -33,25 +33,33 @@ _Key = TypeVar("_Key", bound=Hashable)
 _Answer = TypeVar("_Answer")
 
 _FLAT: Final = rb"[^()\[\]{}\"'/\n]"
-_TILE: Final = rb"\(" + _FLAT + rb"*+\)"
-_LAYOUT: Final = rb"\{(?:" + _FLAT + rb"++|" + _TILE + rb")*+\}"
-_PARTS: Final = _FLAT + rb"++|\[" + _FLAT + rb"*+\]|" + _LAYOUT + rb"|/\*index=\d++\*/"
+_PARTS: Final = _FLAT + rb"++|\[" + _FLAT + rb"*+\]|" + LAYOUT + rb"|/\*index=\d++\*/"
 _TUPLE: Final = rb"\((?:" + _PARTS + rb")*+\)"
 _LIST: Final = rb"\((?:" + _PARTS + rb"|" + _TUPLE + rb")*+\)"
 """The parts of a tuple, or operands with their types: tuples of tuples, whose layouts have tiles."""
 _HEAD: Final = re.compile(
-    rb"(?:ROOT )?%?" + NAME + rb" = (?:[a-z][a-z0-9]*+\[" + _FLAT + rb"*+\](?:" + _LAYOUT + rb")?+|" + _LIST + rb") "
+    rb"(?:ROOT )?%?"
+    + NAME
+    + rb" = (?P<shape>[a-z][a-z0-9]*+\["
+    + _FLAT
+    + rb"*+\](?:"
+    + LAYOUT
+    + rb")?+|"
+    + _LIST
+    + rb") "
     rb"(?P<operation>(?P<opcode>[a-z][a-z0-9\-]*+)" + _LIST + rb")(?:, channel_id=(?P<number>\d{1,18})(?!\d))?+"
 )
 _REDUCER: Final = re.compile(rb", to_apply=%?" + NAME + rb"(?=,|\Z)")
 _METADATA_MARK: Final = b", metadata={"
-_METADATA: Final = re.compile(re.escape(_METADATA_MARK) + rb"(?:[^{}\"'\n]++|" + STRING + rb")*+\}")
+_METADATA: Final = re.compile(rb", metadata=" + METADATA)
 _WORN: Final = (b", to_apply=r", b", metadata={}", b", channel_id=0")
 """What stands in a spelling for the parts that differ from line to line."""
 _MADE: Final = b", custom_call_target="
 """Stands for the attributes of a custom call."""
 _CLOSED: Final = re.compile(rb"(?:[^\"'/\n]++|" + STRING + b"|" + SINGLE_QUOTED + rb")*+")
 """A text without comments in which all strings are closed."""
+_ASK_MORE: Final = frozenset({"all_reduce_id", "control-predecessors"})
+"""Attributes of which more must be known than how they are spelled."""
 _MOST_SPELLINGS: Final = 4096
 
 
@@ -111,11 +119,13 @@ class QuickEditor:
     """Finds splices on the printed lines of one module.
 
     Attributes:
+        shapes: whether the layouts of a result's shape are in order, by how it is written; bounded.
         spellings: what changes, by spelling and the frontend attributes to be set; None where the careful road must
             say. Bounded.
         kept: what a custom call keeps before and behind the metadata, by spelling, likewise.
     """
 
+    shapes: dict[bytes, bool | None] = field(default_factory=dict[bytes, "bool | None"])
     spellings: dict[tuple[_Spelling, _Values], tuple[_Anchored, ...] | None] = field(
         default_factory=dict[tuple["_Spelling", "_Values"], "tuple[_Anchored, ...] | None"]
     )
@@ -132,7 +142,7 @@ class QuickEditor:
             The splices in ascending order; None where the instruction must be taken apart.
         """
         cut = _cut(instruction)
-        if cut is None:
+        if cut is None or not _remembered(self.shapes, cut.head["shape"], _in_order):
             return None
         key = cut.spelling, tuple(change.frontend_attributes.items())
         anchored = _remembered(self.spellings, key, _anchored)
@@ -162,8 +172,10 @@ class QuickEditor:
             The splices in ascending order; None where the instruction must be taken apart.
         """
         cut = _cut(instruction)
-        kept = None if cut is None else _remembered(self.kept, cut.spelling, _kept)
-        if cut is None or kept is None:
+        if cut is None or not _remembered(self.shapes, cut.head["shape"], _in_order):
+            return None
+        kept = _remembered(self.kept, cut.spelling, _kept)
+        if kept is None:
             return None
         start, stop = cut.head.span("operation")
         operands = instruction.computation.text[cut.head.end("opcode") : stop]
@@ -209,6 +221,11 @@ def _remembered(
     return found
 
 
+def _in_order(shape: bytes) -> bool:
+    """Whether the layouts of a result's shape are those of its arrays."""
+    return layout_fault(shape, 0, len(shape)) is None
+
+
 class _Worn(NamedTuple):
     """A line that stands for all of a spelling.
 
@@ -235,8 +252,12 @@ def _worn(spelling: _Spelling) -> _Worn | None:
         line = parse_line(text)
     except GrammarError:
         return None
-    odd = line.fault is not None or "all_reduce_id" in line.attributes or unbalanced(text, 0, len(text)) is not None
-    if odd or ("channel_id" in line.attributes) != has_channel or two_in_one(line) is not None:
+    odd = (
+        line.fault is not None
+        or not _ASK_MORE.isdisjoint(line.attributes)
+        or unbalanced(text, 0, len(text)) is not None
+    )
+    if odd or ("channel_id" in line.attributes) != has_channel or grammar_fault(line) is not None:
         return None
     return _Worn(line, len(before), len(until_back))
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from commlens.hlo.model import Role
 
-_INTEGER: Final = re.compile(rb"\s*[+-]?\d{1,19}\s*", re.ASCII)
+_INTEGER: Final = re.compile(rb"\s*-?\d{1,19}\s*", re.ASCII)
 _KEY: Final = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)\s*=\s*")
 _METADATA: Final = re.compile(
     rb"(?<!\w)(?P<key>\w++)=(?:(?P<string>" + STRING + rb')|(?P<cut>".*)|(?P<bare>[^\s}"]+))', re.DOTALL
