@@ -79,7 +79,7 @@ def test_nothing_is_written_where_the_answer_cannot_be_shown(file: Path) -> None
         pytest.param("OPT -o /dev/stdout > out; cat out", id="into-a-file"),
         pytest.param("OPT -o /dev/fd/5 5>&1 >answer", id="another-number"),
         pytest.param("exec 5>&1; OPT -o >(cat >&5) >answer; wait $!; sleep 0.2", id="process-substitution"),
-        pytest.param("mkfifo pipe; OPT -o pipe >answer & cat pipe; wait", id="pipe-with-a-name"),
+        pytest.param("mkfifo pipe; timeout 60 cat pipe & OPT -o pipe >answer; wait", id="pipe-with-a-name"),
     ],
 )
 def test_what_is_no_file_is_written_straight(line: str, file: Path) -> None:

@@ -85,6 +85,8 @@ def test_documented_targets(case: dict[str, Any], backend: str) -> None:
         pytest.param(ADD.replace("add(a, b)", "add(b, a)"), "Add", id="the-other-way-round"),
         pytest.param(ADD.replace("add(a, b)", "maximum(a, b)"), "Max", id="max"),
         pytest.param(ADD.replace("add(a, b)", "and(a, b)"), "UNKNOWNOP", id="and"),
+        pytest.param(ADD.replace("add(a, b)", "add(a, a)"), "UNKNOWNOP", id="one-parameter-twice"),
+        pytest.param(ADD.replace("add(a, b)", "maximum(b, b)"), "UNKNOWNOP", id="the-other-twice"),
         pytest.param(ADD.replace("add(a, b)", "subtract(a, b)"), "UNKNOWNOP", id="subtract"),
         pytest.param(
             ADD.replace("  ROOT c = f32[] add(a, b)", "  n = f32[] negate(b)\n  ROOT c = f32[] add(a, n)"),

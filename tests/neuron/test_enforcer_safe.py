@@ -105,11 +105,14 @@ def test_an_unreadable_id_is_refused_with_its_place(enforcer: NeuronUniqueChanne
 
 
 def test_two_ids_in_one_proto_instruction_are_refused() -> None:
-    """The old field and the new one disagree."""
+    """The old field and the new one both state one, which XLA refuses whether or not they agree."""
     both_fields = instruction("all-reduce", 2, [1])
-    both_fields.channel_id, both_fields.all_reduce_id = 3, 4
-    with pytest.raises(InputError, match="computation main: x2: expected channel_id or all_reduce_id, found 3 and 4"):
-        ENFORCER.run(load(module(both_fields).SerializeToString()))
+    for old in (3, 4):
+        both_fields.channel_id, both_fields.all_reduce_id = 3, old
+        with pytest.raises(
+            InputError, match=f"computation main: x2: expected channel_id or all_reduce_id, found 3 and {old}"
+        ):
+            ENFORCER.run(load(module(both_fields).SerializeToString()))
 
 
 def test_bytes_that_are_no_instruction_are_refused() -> None:

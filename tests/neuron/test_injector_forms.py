@@ -9,6 +9,7 @@ from commlens.errors import InputError
 from commlens.hlo import Computation, SetFrontendAttribute
 from commlens.neuron import NeuronCollectiveStreamIdInjector
 from neuron_modules import stats_of
+from proto_modules import attributes, instruction, module
 from stamping import DP, INJECTOR, TP, gather, stamped
 
 # --- asynchronous forms and disguises -------------------------------------------------------------------------------
@@ -157,10 +158,10 @@ ENTRY e {
 
 
 def test_a_map_that_cannot_be_added_to_is_refused_with_its_place() -> None:
-    """What shows only while editing has a place too."""
-    with pytest.raises(InputError, match="expected the frontend attributes of x to be a map") as caught:
+    """Nothing can be put into it, so that is said with its place."""
+    with pytest.raises(InputError, match="x: frontend_attributes cannot be read") as caught:
         NeuronCollectiveStreamIdInjector().run(load(DAMAGED_MAP))
-    assert caught.value.line == 5
+    assert (caught.value.line, caught.value.column) == (5, 91)
 
 
 def test_a_map_that_cannot_be_added_to_can_be_left_alone() -> None:
@@ -169,3 +170,45 @@ def test_a_map_that_cannot_be_added_to_can_be_left_alone() -> None:
     assert [edit.instruction.name for edit in result.edits if isinstance(edit, SetFrontendAttribute)] == ["y"]
     assert result.module.to_bytes().count(b'stream_id="0"') == 1
     assert [left["instruction"] for left in stats_of(result)["left_alone"]] == ["x"]
+
+
+MARKED = ', frontend_attributes={collective_type="tp_all_gather"}'
+
+
+@pytest.mark.parametrize("damage", ["{{0,x}}", "[2,2]<=[5]"])
+def test_a_marked_collective_that_is_left_out_is_said(damage: str) -> None:
+    """It would have been the exemplar, so it would be untrue that none is marked."""
+    text = BROKEN.replace("[2,2]<=[5], dimensions={0}", f"{damage}, dimensions={{0}}{MARKED}")
+    result = INJECTOR.run(load(text), keep_going=True)
+    assert result.warnings == (
+        "no collective that could be read in full is marked as one of TP or FSDP by collective_type: all 1 get stream_id"
+        ' "0", and `changed` is false all the same, as documented',
+        "collective_type marks g (line 3), left out because not all of it can be read: its groups stand for no stream,"
+        " so others may get another stream_id than with it",
+    )
+
+
+def test_a_left_out_exemplar_is_said_beside_another_one() -> None:
+    """Its kind of parallelism has no groups then, whatever the other kind has."""
+    text = BROKEN.replace("[2,2]<=[5], dimensions={0}", f"[2,2]<=[5], dimensions={{0}}{MARKED}").replace(
+        "{{0,1}}, dimensions={0}", '{{0,1}}, dimensions={0}, frontend_attributes={collective_type="fsdp_all_gather"}'
+    )
+    result = INJECTOR.run(load(text), keep_going=True)
+    [warning] = [each for each in result.warnings if "left out" in each]
+    assert warning.startswith("collective_type marks g (line 3), left out")
+
+
+def test_a_left_out_collective_without_a_mark_is_only_left_out() -> None:
+    """Nothing is known of marks but what was read."""
+    [warning] = INJECTOR.run(load(BROKEN), keep_going=True).warnings
+    assert warning.startswith("no collective that could be read in full is marked")
+
+
+def test_a_marked_proto_instruction_that_is_left_out_is_said() -> None:
+    """A proto keeps the mark of an all-gather that states no dimension."""
+    plain, marked = instruction("all-gather", 2, [1]), instruction("all-gather", 3, [1])
+    plain.dimensions[:] = [0]
+    marked.frontend_attributes.CopyFrom(attributes({"collective_type": "fsdp_all_gather"}))
+    result = INJECTOR.run(load(module(plain, marked).SerializeToString()), keep_going=True)
+    assert [each.instruction for each in result.left_alone] == ["x3"]
+    assert result.warnings[1].startswith("collective_type marks x3, left out because")

@@ -12,10 +12,12 @@ from checking import ADD, FLAG, ids_of, module_of, one_of, problems_in
 from commlens.hlo import TARGETS
 from commlens.neuron import RULES
 from neuron_cases import cases, section
+from strategies import iota_groups
 
 if TYPE_CHECKING:
     from commlens.analysis import Problem
     from commlens.hlo import Target
+    from commlens.topology import IotaReplicaGroupList
 
 NEURON: tuple[Target, ...] = ("trn1", "trn2", "trn3", "inf2")
 
@@ -287,6 +289,23 @@ def test_symmetric_nodes(groups: list[list[int]], on_node: int) -> None:
     """Groups are unlike on their nodes when some rank has no partner in its place on another."""
     found = neuron_ids(problems_in(module_of(gathered("g", braces(groups))), target="trn2", ranks_per_node=on_node))
     assert ("NEU-SYMMETRIC-NODES" in found) is not all(slow_symmetric(group, on_node) for group in groups)
+
+
+@given(iota_groups(), st.integers(1, 9))
+def test_symmetric_nodes_of_lists_that_are_not_written_out(groups: IotaReplicaGroupList, on_node: int) -> None:
+    """Lists in short are judged as they would be written out."""
+    module = module_of(f"r = f32[8] all-reduce(p), replica_groups={groups}, to_apply=add")
+    found = neuron_ids(problems_in(module, target="trn2", ranks_per_node=on_node))
+    assert ("NEU-SYMMETRIC-NODES" in found) is not all(slow_symmetric(group, on_node) for group in groups.groups())
+
+
+def test_a_long_group_is_named_by_its_first_ranks() -> None:
+    """No number is cut in its middle."""
+    module = module_of(gathered("g", braces([[*range(90, 130), 1000]])))
+    found = one_of(problems_in(module, target="trn2", ranks_per_node=64), "NEU-SYMMETRIC-NODES")
+    assert (
+        "found 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100, 101, 102, 103, 104, 105 and 25 more; pick" in found.message
+    )
 
 
 @pytest.mark.parametrize(

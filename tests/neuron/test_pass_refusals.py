@@ -12,6 +12,7 @@ from commlens.hlo import SetChannelId
 from commlens.neuron import (
     CollectiveStreamIdChecker,
     ConvertCollectivesToCustomCall,
+    NeuronAllGatherCombiner,
     NeuronCollectiveStreamIdInjector,
     NeuronUniqueChannelIdEnforcer,
 )
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 CHECK, STAMP = CollectiveStreamIdChecker(), NeuronCollectiveStreamIdInjector()
 NUMBER, SAFE = NeuronUniqueChannelIdEnforcer(), NeuronUniqueChannelIdEnforcer(safe=True)
-CONVERT = ConvertCollectivesToCustomCall()
+CONVERT, COMBINE = ConvertCollectivesToCustomCall(), NeuronAllGatherCombiner()
 
 GOOD = "all-gather(p), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, dimensions={0}"
 
@@ -63,6 +64,23 @@ def test_whatever_cannot_be_read_of_a_collective_refuses_it(name: str, one: Pass
     result = one.run(module, keep_going=True)
     assert left_of(result) == ["x1"]
     assert f"  x1 = {UNREAD[name]}\n" in result.module.to_bytes().decode()
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+@pytest.mark.parametrize("name", [name for name in UNREAD if name != "map"])
+def test_a_combiner_knows_the_place_as_well(name: str, keep_going: bool) -> None:
+    """Line and column are those that all other passes give: of the part that cannot be read."""
+    module = module_with(f"f32[16] {GOOD}", UNREAD[name], f"f32[16] {GOOD}")
+    if keep_going:
+        found, other = (one.run(module, keep_going=True).left_alone[0] for one in (COMBINE, STAMP))
+        assert (found.line, found.column, found.why) == (other.line, other.column, other.why)
+        return
+    places: list[tuple[int | None, int | None]] = []
+    for one in (COMBINE, STAMP):
+        with pytest.raises(InputError) as caught:
+            one.run(module)
+        places.append((caught.value.line, caught.value.column))
+    assert places[0] == places[1]
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,11 @@ def test_names_and_numbers_agree(predicate: Predicate) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("opcode", [-1, 256, 1 << 40, True, "", "acos", "all_gather", "All-Gather", "7"])
-def test_what_is_no_opcode_of_the_build_is_refused(predicate: Predicate, opcode: str | int) -> None:
-    """No number outside a byte, no truth value, no name that the build does not have."""
+@pytest.mark.parametrize(
+    "opcode", [-1, 256, 1 << 40, True, "", "acos", "all_gather", "All-Gather", "7", 1.5, None, b"send", [7]]
+)
+def test_what_is_no_opcode_of_the_build_is_refused(predicate: Callable[[Any], bool], opcode: object) -> None:
+    """No number outside a byte, no truth value, no name that the build does not have, nothing of another type."""
     with pytest.raises(ValueError, match=r"^expected (one of the 123 opcodes|the number of an opcode)"):
         predicate(opcode)
 

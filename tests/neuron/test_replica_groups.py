@@ -14,6 +14,7 @@ from commlens.neuron import get_replica_groups, get_tp_replica_group, has_matchi
 from commlens.topology import IotaReplicaGroupList
 from neuron_cases import cases
 from neuron_modules import BACKENDS, Notation, both, module_of
+from proto_twin import proto_twin
 
 if TYPE_CHECKING:
     from commlens import Module
@@ -196,6 +197,54 @@ def test_threads_leave_out_computations_on_others() -> None:
     assert side is not None
     assert get_tp_replica_group(side, threads=["main"]) is None
     assert get_tp_replica_group(side, threads=["cc"]) == [[0, 1]]
+
+
+CALLED = (
+    "  s = f32[8]{0} negate(p)",
+    "  s = f32[4]{0} call(p), to_apply=nested",
+    "  s = ((f32[8]{0}), f32[4]{0}, u32[]) async-start(p), calls=nested",
+)
+
+
+@both
+@pytest.mark.parametrize("line", CALLED)
+@pytest.mark.parametrize("place", ["side", "nested"])
+def test_a_computation_may_state_its_thread(place: str, line: str, backend: str) -> None:
+    """Behind its closing brace, in a proto in field 8; what it calls runs there too, whether or not anybody calls it."""
+    head, brace, tail = ASYNC.partition(f"{place} {{")
+    stated = head + brace + tail.replace("\n}\n", '\n}, execution_thread="sparsecore"\n', 1)
+    module = text(line, stated)
+    if backend == "proto":
+        module = _as_proto(f"{ASYNC}ENTRY e {{\n  p = f32[8]{{0}} parameter(0)\n{line}\n}}\n", place)
+    assert get_tp_replica_group(module, threads=["sparsecore"]) == get_tp_replica_group(module) == [[0, 1]]
+    assert get_tp_replica_group(module, threads=["main"]) is None
+    assert get_tp_replica_group(module, threads=["side", "nested"]) is None
+
+
+def _as_proto(written: str, place: str) -> Module:
+    """Return a module as a proto in which a computation states its thread."""
+    proto = proto_twin(load(written.replace(", to_apply=add", "")))
+    [found] = [each for each in proto.computations if each.name == place.encode()]
+    found.MergeFromString(b"\x42\x0asparsecore")
+    return load(proto.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ('} /* c */ ,\n execution_thread = "sparsecore"', [[0, 1]]),
+        ('}, execution_thread="sparse\\143ore"', [[0, 1]]),
+        ('}, execution_thread="sparsecores"', None),
+        ('} // execution_thread="sparsecore"', None),
+        ('}\nfrontend = "}, execution_thread=\\"sparsecore\\""', None),
+        ('}, execution_thread=""', None),
+    ],
+)
+def test_only_what_stands_behind_the_brace_is_its_thread(stated: str, expected: list[list[int]] | None) -> None:
+    """With blanks and comments between, and in a string of C."""
+    module = text("  s = f32[8]{0} negate(p)", ASYNC.replace("\n}\n", f"\n{stated}\n", 1))
+    assert get_tp_replica_group(module, threads=["sparsecore"]) == expected
+    assert get_tp_replica_group(module) == [[0, 1]]
 
 
 def test_main_is_the_thread_of_all_others() -> None:

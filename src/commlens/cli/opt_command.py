@@ -32,11 +32,19 @@ def _joined(_context: click.Context, _parameter: click.Parameter, value: tuple[s
     return ",".join(value) if value else None
 
 
-def _target(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Take the other names of standard output for ``-``: no answer may stand behind the module there."""
+def _target(_context: click.Context, _parameter: click.Parameter, values: tuple[Path, ...]) -> Path | None:
+    """Return the file to write. Other names of standard output are ``-``: no answer may stand behind the module there.
+
+    Raises:
+        click.BadParameter: there are several.
+    """
     from commlens.hlo import descriptor_named
 
-    return STANDARD_OUTPUT if value is not None and descriptor_named(value) == _STANDARD_OUTPUT_NUMBER else value
+    if len(values) > 1:
+        msg = f"expected one file to write, found {len(values)}: {', '.join(map(str, values))}"
+        raise click.BadParameter(msg)
+    target = next(iter(values), None)
+    return STANDARD_OUTPUT if target is not None and descriptor_named(target) == _STANDARD_OUTPUT_NUMBER else target
 
 
 @click.command("opt", short_help="Rewrite a module by passes.")
@@ -54,6 +62,7 @@ def _target(_context: click.Context, _parameter: click.Parameter, value: Path | 
     "-o",
     "--output",
     "target",
+    multiple=True,
     metavar="OUT",
     type=click.Path(path_type=Path, dir_okay=False, readable=False),
     callback=_target,
@@ -98,6 +107,10 @@ def command(
     from commlens.views import OptView
 
     if list_passes:
+        if file is not None:
+            _refuse("expected no FILE beside --list-passes, which reads none")
+        if passes is not None or pipeline is not None:
+            _refuse("expected no --passes and no --pipeline beside --list-passes, which runs none")
         _show_passes(Output(form, None if target == STANDARD_OUTPUT else target))
         return 0
     chosen = _chosen(passes, pipeline)

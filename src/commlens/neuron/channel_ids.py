@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.hlo import Site, UnreadableError, communication_in_list_order
+from commlens.hlo import (
+    Site,
+    UnreadableError,
+    communication_in_list_order,
+    custom_call_opcode,
+    custom_call_signature,
+)
+from commlens.neuron.opcodes import CUSTOM_CALLS
 from commlens.neuron.predicates import CHANNEL_CLASS
-from commlens.neuron.reading import require_whole
+from commlens.neuron.reading import require_closed, require_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -38,6 +46,20 @@ class Carrier(NamedTuple):
         return self.item.instruction if isinstance(self.item, Site) else self.item
 
 
+class Carriers(NamedTuple):
+    """What has channel ids in a module.
+
+    Attributes:
+        found: what may have one, computations in file order, instructions in list order.
+        custom_calls: collectives that are written as custom calls, likewise; XLA knows of no channel of theirs.
+        unread: those of which nobody can say that.
+    """
+
+    found: list[Carrier]
+    custom_calls: list[Carrier]
+    unread: list[Instruction]
+
+
 def next_channel_id(module: Module, opcodes: Collection[str] = CHANNEL_CLASS) -> int:
     """Return the id that the next new channel gets: one above the largest in use, at least 1.
 
@@ -62,26 +84,26 @@ def next_channel_id(module: Module, opcodes: Collection[str] = CHANNEL_CLASS) ->
         ... }'''))
         41
     """
-    found = (*carriers(module, _raise), *transfer_dones(module, _raise))
+    found = (*carriers_of(module, _raise).found, *transfer_dones(module, _raise))
     return id_above(each for each in found if each.opcode in opcodes)
 
 
 def id_above(found: Iterable[Carrier]) -> int:
-    """Return one above the largest channel id, at least 1."""
+    """Return one above the largest channel id that is stated, at least 1."""
     largest = max((each.channel_id for each in found if each.channel_id is not None), default=0)
     return max(largest, 0) + 1
 
 
-def carriers(module: Module, refuse: Callable[[Instruction, UnreadableError], None]) -> list[Carrier]:
-    """List what may have a channel id, computations in file order, instructions in list order.
-
-    The done forms of send and recv are left out: see :func:`transfer_dones`.
+def carriers_of(module: Module, refuse: Callable[[Instruction, UnreadableError], None]) -> Carriers:
+    """List what has channel ids; the done forms of send and recv are left out, see :func:`transfer_dones`.
 
     Args:
         module: a module.
-        refuse: what to do with an instruction whose opcode or channel id cannot be read; it is left out otherwise.
+        refuse: what to do with an instruction of which an attribute cannot be read. It is listed all the same where its
+            channel id can be read: the id is taken.
     """
-    found: list[Carrier] = []
+    carriers = Carriers([], [], [])
+    found = carriers.found
     for computation, items in communication_in_list_order(module):
         name = computation.name
         for each in items:
@@ -89,11 +111,13 @@ def carriers(module: Module, refuse: Callable[[Instruction, UnreadableError], No
                 found.append(Carrier(each.opcode, each.site.channel_id, each.site, name))
             elif not each.opcode or each.opcode in CHANNEL_CLASS:
                 found += _read(each.instruction, each.opcode, refuse)
-    return found
+            elif each.opcode in CUSTOM_CALLS:
+                _add_custom_call(carriers, each.instruction, each.opcode, name)
+    return carriers
 
 
 def transfer_dones(module: Module, refuse: Callable[[Instruction, UnreadableError], None]) -> Iterator[Carrier]:
-    """Yield the done forms of send and recv, in file order; see :func:`carriers`."""
+    """Yield the done forms of send and recv, in file order; see :func:`carriers_of`."""
     for instruction in module.instructions_of(TRANSFER_DONES):
         yield from _read(instruction, instruction.opcode, refuse)
 
@@ -103,9 +127,26 @@ def _read(
 ) -> Iterator[Carrier]:
     try:
         require_whole(instruction)
-        yield Carrier(opcode or instruction.opcode, instruction.channel_id, instruction, instruction.computation.name)
     except UnreadableError as error:
         refuse(instruction, error)
+    with suppress(UnreadableError):  # that was refused as well
+        channel_id = instruction.channel_id
+        if channel_id is None:
+            require_closed(instruction)
+        yield Carrier(opcode or instruction.opcode, channel_id, instruction, instruction.computation.name)
+
+
+def _add_custom_call(found: Carriers, instruction: Instruction, opcode: str, computation: str) -> None:
+    target = instruction.raw_attribute("custom_call_target") or ""
+    named = custom_call_opcode(target)
+    if named is None:
+        return
+    try:
+        _, channel_id = custom_call_signature(instruction, named[0], start=named[1])
+    except UnreadableError:
+        found.unread.append(instruction)
+    else:
+        found.custom_calls.append(Carrier(f"{opcode} {target}", channel_id, instruction, computation))
 
 
 def _raise(instruction: Instruction, error: UnreadableError) -> None:

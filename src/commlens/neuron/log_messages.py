@@ -166,6 +166,14 @@ def _worker_counts(job: Job) -> Iterator[tuple[int, str]]:
             yield position, f"{what} {number} workers"
 
 
+def _of_one_device(job: Job) -> Iterator[tuple[int, str]]:
+    """Collectives over groups of one device each."""
+    for position, (_, joined) in enumerate(job.collectives):
+        sizes = _sizes(joined)
+        if sizes is not None and sizes[0] == 1:
+            yield position, "its groups are of one device each"
+
+
 def _of(opcodes: frozenset[str], why: str) -> Callable[[Job], Iterator[tuple[int, str]]]:
     return lambda job: job.where(why, lambda signature, _joined: signature.opcode in opcodes)
 
@@ -272,6 +280,14 @@ LOG_MESSAGES: Final = (
             "the compiler places all-gather, all-reduce, reduce-scatter, all-to-all and collective-permute alone",
             lambda signature, _joined: signature.opcode not in _HANDLED,
         ),
+    ),
+    LogMessageKind(
+        "neuron-iare001",
+        ("NCC_IARE001",),
+        re.compile(r"NCC_IARE001\b"),
+        "the compiler failed in the pass that drops collectives over groups of one device; what exactly it met it does "
+        "not say.",
+        _of_one_device,
     ),
     LogMessageKind(
         "neuron-send-recv-channel",

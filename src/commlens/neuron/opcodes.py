@@ -9,7 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from operator import index
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from commlens.errors import CommlensError
 
@@ -34,6 +34,9 @@ _NAMES: Final = (
 OPCODES_2_24: Final[tuple[str, ...]] = tuple(_NAMES.split())
 """The 123 opcodes of the build; the position of a name is its number."""
 
+CUSTOM_CALLS: Final = frozenset({"custom-call", "custom-call-start"})
+"""What may be a collective that XLA does not know for one."""
+
 _NUMBERS: Final[Mapping[str, int]] = MappingProxyType({name: number for number, name in enumerate(OPCODES_2_24)})
 
 
@@ -44,7 +47,7 @@ def opcode_number(opcode: str | int) -> int:
         opcode: a name of :data:`OPCODES_2_24`, or any number of 0 to 255. Numbers from 123 on stand for no opcode.
 
     Raises:
-        CommlensError: the build has no opcode of that name, or the number does not fit a byte.
+        CommlensError: the build has no opcode of that name, or it is no number of a byte.
 
     Example:
         >>> opcode_number("reduce-scatter"), opcode_number(0x57)
@@ -58,10 +61,16 @@ def opcode_number(opcode: str | int) -> int:
             msg = f"expected one of the {len(OPCODES_2_24)} opcodes of the build 2.24, found {opcode!r}{hint}"
             raise CommlensError(msg)
         return number
-    if isinstance(opcode, bool) or not 0 <= index(opcode) <= _LARGEST:
-        msg = f"expected the number of an opcode, 0 to {_LARGEST}, found {opcode!r}"
+    number = _whole_number(opcode)
+    if number is None or not 0 <= number <= _LARGEST:
+        msg = f"expected the number of an opcode, 0 to {_LARGEST}, or its name, found {opcode!r}"
         raise CommlensError(msg)
-    return index(opcode)
+    return number
+
+
+def _whole_number(value: object) -> int | None:
+    """Return a number of any integral type; None for all else, truth values too."""
+    return None if isinstance(value, bool) or not isinstance(value, SupportsIndex) else index(value)
 
 
 _LARGEST: Final = 0xFF

@@ -25,6 +25,15 @@ def require_whole(instruction: Instruction) -> None:
     """
     for name in ("channel_id", "replica_groups", "dimensions", "source_target_pairs"):
         getattr(instruction, name)
+    require_closed(instruction)
+
+
+def require_closed(instruction: Instruction) -> None:
+    """Refuse an instruction of which nobody can say which attributes it lacks.
+
+    Raises:
+        UnreadableError: a value does not end, or something behind the attributes cannot be taken apart.
+    """
     instruction.flag(_ATTRIBUTE_OF_NONE)  # absent: that can only say who has seen all, each to its end
 
 

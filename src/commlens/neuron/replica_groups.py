@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from commlens.errors import CommlensError
-from commlens.hlo import Computation, Site, first_operand, opcode_in_memory, opcode_of
+from commlens.hlo import Computation, Site, execution_thread, first_operand, opcode_in_memory, opcode_of
 from commlens.neuron.predicates import COLLECTIVE_CLASS
 from commlens.topology import replica_groups_equal
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from commlens.topology import DeviceList
 
 _REDUCE_SCATTER: Final = "reduce-scatter"
-_MAIN_THREAD: Final = "main"
 
 
 def get_replica_groups(instruction: Instruction) -> list[list[int]]:
@@ -88,7 +87,8 @@ def get_tp_replica_group(
 
     Args:
         computation_or_module: where to look.
-        threads: names of execution threads; computations that run on others are passed over. None or none: all.
+        threads: names of execution threads; computations that run on others (:func:`~commlens.hlo.execution_thread`)
+            are passed over. None or none: all.
 
     Returns:
         The groups as lists; None where nothing matches.
@@ -124,29 +124,11 @@ def find_tp_groups(
         places = computation_or_module.communication()
     for computation, items in places:
         scatters = [item for item in items if _is_reduce_scatter(item)]
-        if scatters and (not wanted or _execution_thread(computation) in wanted):
+        if scatters and (not wanted or execution_thread(computation) in wanted):
             found = _first_groups(computation, scatters)
             if found is not None:
                 return found
     return None
-
-
-def _execution_thread(computation: Computation) -> str:
-    """Return the name of the thread on which a computation runs.
-
-    What starts it asynchronously names the thread; all other calls stay on the caller's. A computation that nothing
-    calls runs on the main thread.
-    """
-    module, seen = computation.module, {computation.name}
-    while True:
-        calls = module.callers({computation.name})
-        for call in calls:
-            if call.role == "async":
-                return call.caller.raw_attribute("async_execution_thread") or _MAIN_THREAD
-        computation = calls[0].caller.computation if calls else computation
-        if computation.name in seen:
-            return _MAIN_THREAD
-        seen.add(computation.name)
 
 
 def _is_reduce_scatter(item: Site | Instruction) -> bool:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.hlo import Deployment, Example, Finding, Rule, shortened
+from commlens.hlo import Deployment, Example, Finding, Rule, check_listable, some_of
 from commlens.neuron.checks.topologies import NEURON_TARGETS, topologies_of
 from commlens.neuron.rank_layouts import LOCAL_WORLD_SIZES
 from commlens.neuron.rank_model import LNCS
+from commlens.topology import Mesh, axes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from commlens.hlo import Subject
+    from commlens.topology import DeviceList
+
+_SHOWN: Final = 16
+"""How many ranks of a group are named."""
 
 
 def find(subject: Subject) -> Iterator[Finding]:
@@ -21,11 +26,11 @@ def find(subject: Subject) -> Iterator[Finding]:
     if on_node is None:
         return
     for groups, sites in subject.ask(topologies_of).items():
-        uneven = next((group for group in groups.groups() if not _is_symmetric(group, on_node)), None)
+        uneven = _uneven_group(groups, on_node)
         if uneven is not None:
             message = (
                 f"expected a group to have the same places on each of its nodes of {on_node} ranks, found "
-                f"{shortened(uneven)}; pick ranks that are whole nodes apart"
+                f"{some_of([str(rank) for rank in uneven], _SHOWN)}; pick ranks that are whole nodes apart"
             )
             for site in sites:
                 yield Finding.about(message, site)
@@ -37,6 +42,15 @@ def _ranks_per_node(deployment: Deployment) -> int | None:
         return deployment.ranks_per_node
     lnc = deployment.lnc or LNCS[deployment.target][0]
     return LOCAL_WORLD_SIZES.get((deployment.target, lnc))
+
+
+def _uneven_group(groups: DeviceList, on_node: int) -> list[int] | None:
+    """Return the first group that is not symmetric; nothing is listed where members vary in nodes and in places."""
+    nodes, rest = divmod(groups.num_devices, on_node)
+    if nodes and not rest and axes_of(groups, Mesh({"node": nodes, "place": on_node})) is not None:
+        return None
+    check_listable(groups)
+    return next((group for group in groups.groups() if not _is_symmetric(group, on_node)), None)
 
 
 def _is_symmetric(group: list[int], on_node: int) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from commlens.hlo import Pass, Refusals, SetFrontendAttribute, figures, finished, shares
+from commlens.hlo import Pass, Refusals, SetFrontendAttribute, UnreadableError, figures, finished, shares
 from commlens.neuron.frontend_attributes import FSDP_TYPES, STREAM_ID, TP_TYPES
 from commlens.neuron.passes.exemplars import find_exemplar
 from commlens.neuron.passes.stream_survey import survey
@@ -15,11 +16,11 @@ from commlens.neuron.places import listed, name_of, place_of
 from commlens.topology import CollectiveDeviceList, replica_groups_equal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from commlens.hlo import Json, Module, PassResult
+    from commlens.hlo import Edit, Instruction, Json, Module, PassResult
     from commlens.neuron.passes.exemplars import Exemplar
-    from commlens.neuron.passes.stream_survey import Survey, Traits
+    from commlens.neuron.passes.stream_survey import Stampable, Survey, Traits
     from commlens.topology import DeviceList
 
 _NOT_FOUND: Final = CollectiveDeviceList(None)
@@ -43,8 +44,9 @@ class NeuronCollectiveStreamIdInjector(Pass):
 
     - Only the class ``HloCollectiveInstruction`` is stamped: no collective-permute, send, recv or custom call. Of an
       asynchronous start it is the wrapped operation; one that is written in short counts where its line stands.
-    - Where a text states frontend attributes of an async-start, XLA puts them in the place of those of what it wraps.
-      They are the ones that count then, and both are stamped.
+    - Where a text states frontend attributes of an async-start, update or done, XLA puts the last of them in the place
+      of those of what is wrapped. They are the ones that count then, and both are stamped. So is every other one of the
+      three that has a ``stream_id`` already, in a proto too: it would contradict the new one. ``stats`` lists them.
     - Collectives whose result holds integers only make no exemplar and are stamped all the same.
     - A collective's own ``collective_type`` says nothing about its stream.
     - The order of groups and of members counts, the spelling does not. A third geometry gets "0".
@@ -72,7 +74,8 @@ class NeuronCollectiveStreamIdInjector(Pass):
 
         Returns:
             The new module. ``stats``: both exemplars, how many were stamped and how many of them had the value already,
-            how many by stream and by groups, values that were overwritten, and what was not stamped and why.
+            how many by stream and by groups, values that were overwritten, what was stamped beside the operation that
+            it starts or ends, and what was not stamped and why.
 
         Raises:
             InputError: a collective that the pass stamps, or what may be one, cannot be read in full or edited; or the
@@ -83,14 +86,11 @@ class NeuronCollectiveStreamIdInjector(Pass):
         seen = survey(module, refusals)
         streams = _Streams(find_exemplar(seen, TP_TYPES), find_exemplar(seen, FSDP_TYPES))
         stamps = {traits: streams.stamp(traits) for traits in {each.traits for each in seen}}
-        edits = [
-            SetFrontendAttribute(each.instruction, STREAM_ID, stamps[each.traits].value)
-            for each in seen
-            if each.traits.stream_id != stamps[each.traits].value
-        ]
-        made = refusals.make(edits)
+        edits = [edit for each in seen for edit in _edits(each, stamps[each.traits].value, seen.beside)]
+        operations = {other: operation for operation, others in seen.beside.items() for other in others}
+        made = refusals.make(edits, partial(_operation, operations) if operations else None)
         done = seen.without(made.missing(edits))
-        stats = _stats(done, streams, stamps)
+        stats = _stats(done, streams, stamps, _beside(made.edits, operations))
         return finished(
             self.name,
             refusals,
@@ -100,6 +100,30 @@ class NeuronCollectiveStreamIdInjector(Pass):
             facts=stats.facts(),
             warnings=_warnings(done, streams, stamps),
         )
+
+
+def _edits(
+    each: Stampable, value: str, beside: Mapping[Instruction, Sequence[Instruction]]
+) -> Iterator[SetFrontendAttribute]:
+    """Yield what gives a collective a stream id, and what speaks of it beside the collective."""
+    if each.traits.stream_id != value:
+        yield SetFrontendAttribute(each.instruction, STREAM_ID, value)
+    for other in beside.get(each.instruction, ()) if beside else ():
+        if _stated(other) != value:
+            yield SetFrontendAttribute(other, STREAM_ID, value)
+
+
+def _stated(instruction: Instruction) -> str | None:
+    """Return the stream id that stands there; none where the edit will show that it cannot be read."""
+    try:
+        return instruction.frontend_attributes.get(STREAM_ID)
+    except UnreadableError:
+        return None
+
+
+def _operation(operations: Mapping[Instruction, Instruction], edit: Edit) -> Instruction | None:
+    """Return the collective that an edit is about: it is stamped everywhere or nowhere."""
+    return operations.get(edit.instruction, edit.instruction) if isinstance(edit, SetFrontendAttribute) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +170,7 @@ class _Stats:
         by_groups: how many by their groups and what decided about those.
         as_before: how many had the value already.
         overwritten: those that had another one.
+        beside: starts, updates and dones that got the value of the operation that they start or end.
         untouched: what was passed by, and why.
     """
 
@@ -154,6 +179,7 @@ class _Stats:
     by_groups: Mapping[tuple[str, _Stamp], int]
     as_before: int
     overwritten: Sequence[Json]
+    beside: Sequence[Json]
     untouched: Sequence[Json]
 
     def as_json(self) -> dict[str, Json]:
@@ -169,6 +195,7 @@ class _Stats:
                 for (groups, stamp), count in self.by_groups.items()
             ],
             "overwritten": self.overwritten,
+            "stamped_beside": self.beside,
             "untouched": self.untouched,
         }
 
@@ -182,11 +209,14 @@ class _Stats:
         )
         yield from shares("streams", self.by_stream)
         yield from figures(
-            by_groups=len(self.by_groups), overwritten=len(self.overwritten), untouched=len(self.untouched)
+            by_groups=len(self.by_groups),
+            overwritten=len(self.overwritten),
+            stamped_beside=len(self.beside),
+            untouched=len(self.untouched),
         )
 
 
-def _stats(done: Survey, streams: _Streams, stamps: Mapping[Traits, _Stamp]) -> _Stats:
+def _stats(done: Survey, streams: _Streams, stamps: Mapping[Traits, _Stamp], beside: Sequence[Json]) -> _Stats:
     counts = Counter(each.traits for each in done)
     by_stream, by_groups = Counter[str](), Counter[tuple[str, _Stamp]]()
     for traits, count in counts.items():
@@ -202,17 +232,38 @@ def _stats(done: Survey, streams: _Streams, stamps: Mapping[Traits, _Stamp]) -> 
             for each in done
             if each.traits.stream_id not in (None, stamps[each.traits].value)
         ],
+        beside=beside,
         untouched=done.untouched_as_json(),
     )
+
+
+def _beside(edits: Iterable[Edit], operations: Container[Instruction]) -> list[Json]:
+    """Tell of the starts, updates and dones that were stamped."""
+    found = [edit for edit in edits if isinstance(edit, SetFrontendAttribute) and edit.instruction in operations]
+    return [
+        {
+            **place_of(edit.instruction),
+            "opcode": edit.instruction.opcode,
+            "old": edit.instruction.frontend_attributes.get(STREAM_ID),
+            "new": edit.value,
+        }
+        for edit in found
+    ]
 
 
 def _warnings(seen: Survey, streams: _Streams, stamps: Mapping[Traits, _Stamp]) -> Iterator[str]:
     stamped = list(seen)
     tp, fsdp = streams.tp, streams.fsdp
     if stamped and tp is None and fsdp is None:
+        read = " that could be read in full" if seen.left_out else ""
         yield (
-            f'no collective is marked as one of TP or FSDP by collective_type: all {len(stamped)} get stream_id "0",'
-            " and `changed` is false all the same, as documented"
+            f"no collective{read} is marked as one of TP or FSDP by collective_type: all {len(stamped)} get stream_id"
+            ' "0", and `changed` is false all the same, as documented'
+        )
+    if seen.marked_left_out:
+        yield (
+            f"collective_type marks {listed(seen.marked_left_out)}, left out because not all of it can be read: its"
+            " groups stand for no stream, so others may get another stream_id than with it"
         )
     if tp is not None and fsdp is not None and replica_groups_equal(tp.groups, fsdp.groups):
         yield (

@@ -63,7 +63,7 @@ class Work:
                 try:
                     yield combined_set(next(names), members)
                 except UnreadableError as error:
-                    self._refuse_set(members, str(error))
+                    self._refuse_set(members, error)
 
     def _names(self) -> Iterator[str]:
         """Yield names for new instructions; all names are looked at, but not before one is asked for."""
@@ -110,12 +110,14 @@ class Work:
     def _exclude(self, why: str, collectives: Iterable[Site | Instruction]) -> None:
         self.excluded.setdefault(why, []).extend(collectives)
 
-    def _refuse(self, instruction: Instruction, why: str, collectives: Iterable[Site | Instruction]) -> None:
+    def _refuse(
+        self, instruction: Instruction, why: str | UnreadableError, collectives: Iterable[Site | Instruction]
+    ) -> None:
         """Refuse an instruction; where it may be left alone, so are these collectives."""
         self.refusals.refuse(instruction, why)
         self._exclude(_NOT_UNDERSTOOD, collectives)
 
-    def _refuse_set(self, members: Sequence[Site], why: str) -> None:
+    def _refuse_set(self, members: Sequence[Site], why: UnreadableError) -> None:
         """Refuse a set because of the member that cannot be read; all others are named beside it."""
         instructions = [each.instruction for each in members]
         unread = next((each for each in instructions if not _is_readable(each)), instructions[0])
@@ -198,7 +200,7 @@ class Work:
         try:
             reducer = self.keys.reducer(site.instruction, site.signature)
         except UnreadableError as error:
-            self._refuse(site.instruction, str(error), [site])
+            self._refuse(site.instruction, error, [site])
             return None
         if isinstance(reducer, Excluded):
             self._exclude(reducer.why, [site])

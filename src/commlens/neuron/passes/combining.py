@@ -61,6 +61,7 @@ class Combiner:
             "disabled": disabled,
             "tp_group": None if tp_groups is None else str(tp_groups),
             **work.account(sets),
+            "custom_calls": [place_of(each) for each in found.custom_calls],
         }
         return finished(
             self.name,

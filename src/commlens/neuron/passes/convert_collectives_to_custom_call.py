@@ -228,7 +228,7 @@ class _Converter:
         return BecomeCustomCall(instruction, target or "", spelling.config(site.channel_id))
 
     def _reduction(self, instruction: Instruction) -> str | None:
-        """Return the opcode of the reducer's root, None where an operand of it is no parameter.
+        """Return the opcode of the reducer's root, None where that is no operation on the two parameters.
 
         Raises:
             UnreadableError: there is no reducer.

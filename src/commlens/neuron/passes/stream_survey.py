@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.hlo import Site, UnreadableError, communication_in_list_order, opcode_in_memory
-from commlens.neuron.frontend_attributes import COLLECTIVE_TYPE, STREAM_ID
+from commlens.hlo import Site, UnreadableError, communication_in_list_order, opcode_in_memory, restating
+from commlens.neuron.frontend_attributes import COLLECTIVE_TYPE, COLLECTIVE_TYPES, STREAM_ID
+from commlens.neuron.opcodes import CUSTOM_CALLS
 from commlens.neuron.passes.unread import check_read
 from commlens.neuron.places import name_of
 from commlens.neuron.predicates import CHANNEL_CLASS, COLLECTIVE_CLASS
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _INTEGERS: Final = frozenset(f"{sign}{bits}" for sign in "su" for bits in (1, 2, 4, 8, 16, 32, 64))
 _NO_CLASS: Final = "is no HloCollectiveInstruction, the only class that the pass stamps"
 _CUSTOM: Final = "is a custom call in XLA's memory, no collective"
-_CUSTOM_CALLS: Final = frozenset({"custom-call", "custom-call-start"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +63,16 @@ class Survey:
     Attributes:
         computations: what is stamped: computations in file order, instructions in list order.
         untouched: what communicates and is not stamped, by opcode or custom call target.
+        beside: by what is stamped the starts, updates and dones that are stamped with it.
+        left_out: what would have been stamped, or may have been, and cannot be read in full.
+        marked_left_out: those of it that ``collective_type`` marks as far as they can be read.
     """
 
     computations: Sequence[tuple[Computation, Sequence[Stampable]]]
     untouched: Mapping[str, Sequence[Site | Instruction]]
+    beside: Mapping[Instruction, Sequence[Instruction]]
+    left_out: Sequence[Instruction]
+    marked_left_out: Sequence[Instruction]
 
     def __iter__(self) -> Iterator[Stampable]:
         """Yield everything that is stamped."""
@@ -81,7 +87,7 @@ class Survey:
             (computation, [each for each in found if each.instruction not in instructions])
             for computation, found in self.computations
         ]
-        return Survey(kept, self.untouched)
+        return replace(self, computations=kept)
 
     def untouched_as_json(self) -> list[dict[str, Json]]:
         """Return what is not stamped with the reason, for the statistics."""
@@ -105,6 +111,8 @@ def survey(module: Module, refusals: Refusals) -> Survey:
     by_signature: dict[object, Traits] = {}
     computations: list[tuple[Computation, list[Stampable]]] = []
     untouched: dict[str, list[Site | Instruction]] = {}
+    left_out: list[Instruction] = []
+    is_async = False
     for computation, items in communication_in_list_order(module):
         found: list[Stampable] = []
         for each in items:
@@ -113,14 +121,31 @@ def survey(module: Module, refusals: Refusals) -> Survey:
                 traits = by_signature.get(signature)
                 if traits is None:
                     traits = by_signature[signature] = _traits(each.site)
+                    is_async = is_async or signature.is_async
                 found.append(Stampable(each.site, traits))
             elif each.opcode in COLLECTIVE_CLASS or not each.opcode:
-                found += _read(each, refusals)
-            elif each.opcode in CHANNEL_CLASS or each.opcode in _CUSTOM_CALLS:
+                read = _read(each, refusals)
+                found += read
+                left_out += [] if read else [each.instruction]
+            elif each.opcode in CHANNEL_CLASS or each.opcode in CUSTOM_CALLS:
                 untouched.setdefault(_label(each), []).append(each.item)
+            else:
+                is_async = True  # perhaps an async-start
         if found:
             computations.append((computation, found))
-    return Survey(computations, untouched)
+    marked = [each for each in left_out if _is_marked(each)]
+    beside = restating(module, STREAM_ID) if is_async else dict["Instruction", "list[Instruction]"]()
+    return Survey(computations, untouched, beside, left_out, marked)
+
+
+def _is_marked(instruction: Instruction) -> bool:
+    """Whether ``collective_type`` says what a collective is for that cannot be read in full."""
+    try:
+        overridden = instruction.computation.module.overridden_attributes.get(instruction)
+        attributes = instruction.frontend_attributes if overridden is None else overridden
+    except UnreadableError:
+        return False
+    return attributes.get(COLLECTIVE_TYPE) in COLLECTIVE_TYPES
 
 
 def is_integer_shaped(stampable: Stampable) -> bool:
@@ -170,6 +195,6 @@ def _read(each: Listed, refusals: Refusals) -> list[Stampable]:
 
 def _label(each: Listed) -> str:
     """Return what to call something that is passed by: its opcode, or the target of a custom call."""
-    if each.opcode not in _CUSTOM_CALLS:
+    if each.opcode not in CUSTOM_CALLS:
         return each.opcode
     return f"{each.opcode} {each.instruction.raw_attribute('custom_call_target')}"
