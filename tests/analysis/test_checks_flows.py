@@ -8,6 +8,7 @@ from checking import FLAG, ids_of, module_of, one_of, problems_in
 from commlens.analysis import check
 from commlens.analysis.checks import all_gather_slice, all_reduce_slice
 from commlens.hlo import load
+from proto_twin import load_as
 
 FOUR = "num_partitions=4"
 REDUCE = f"r = f32[64] all-reduce(q), channel_id=1, replica_groups={{{{0,1,2,3}}}}, {FLAG}, to_apply=add"
@@ -245,14 +246,43 @@ def test_some_results_of_several() -> None:
     ("lines", "used"),
     [
         (["o = f32[8] slice(g), slice={[0:8]}"], 8),
+        (["o = f32[16] slice(g), slice={[0:16]}", "v = f32[16] slice(g), slice={[4:20]}"], 20),
+        (["o = f32[16] slice(g), slice={[0:16]}", "v = f32[16] slice(g), slice={[0:16]}"], 16),
+        (
+            [
+                "o = f32[4] slice(g), slice={[20:24]}",
+                "v = f32[20] slice(g), slice={[4:24:1]}",
+                "w = f32[8] slice(g), slice={[8:16]}",
+            ],
+            20,
+        ),
+        (["o = f32[8] slice(g), slice={[0:16:2]}", "v = f32[16] slice(g), slice={[0:16]}"], 24),
+        (
+            [
+                "b = f32[4,8] bitcast(g)",
+                "o = f32[3,4] slice(b), slice={[0:3], [0:4]}",
+                "v = f32[3,4] slice(b), slice={[0:3], [1:5]}",
+            ],
+            15,
+        ),
+        (
+            [
+                "b = f32[4,8] bitcast(g)",
+                "o = f32[3,4] slice(b), slice={[0:3], [0:4]}",
+                "v = f32[2,4] slice(b), slice={[0:2], [1:5]}",
+            ],
+            20,
+        ),
         (["o = f32[8] slice(g), slice={[0:8]}", "v = f32[16] slice(g), slice={[8:24]}"], 24),
         (["i = s32[] parameter(2)", "o = f32[8] dynamic-slice(g, i), dynamic_slice_sizes={8}"], 8),
         (["b = f32[4,8] bitcast(g)", "o = f32[4,2] slice(b), slice={[0:4], [0:2]}"], 8),
     ],
 )
-def test_parts_of_a_gathered_array(lines: list[str], used: int) -> None:
-    """Slices that together take less than the whole, wherever they are."""
-    found = one_of(problems_in(module_of(GATHER, *lines, header=FOUR)), "all-gather-slice")
+@pytest.mark.parametrize("backend", ["text", "proto"])
+def test_parts_of_a_gathered_array(lines: list[str], used: int, backend: str) -> None:
+    """Slices that together take less than the whole, wherever they are; what two of them take counts once."""
+    module = load_as(module_of(GATHER, *lines, header=FOUR).to_bytes().decode(), backend)
+    found = one_of(problems_in(module), "all-gather-slice")
     assert f"found slices of {used} of its 32 elements" in found.message
     assert "a device receives 96 B on a ring" in found.message
 
@@ -262,11 +292,12 @@ def test_parts_of_a_gathered_array(lines: list[str], used: int) -> None:
     [
         ["o = f32[16] slice(g), slice={[0:16]}", "v = f32[16] slice(g), slice={[16:32]}"],
         ["o = f32[29] slice(g), slice={[0:29]}"],
+        ["o = f32[20] slice(g), slice={[0:20]}", "v = f32[20] slice(g), slice={[10:30]}"],
         ["o = f32[8] slice(g), slice={[0:8]}", "w = f32[32] negate(g)"],
         ["ROOT o = f32[32] copy(g)"],
         ["o = f32[8] dynamic-slice(q, g), dynamic_slice_sizes={8}"],
     ],
-    ids=["all of it", "padding", "another use", "the result", "an index"],
+    ids=["all of it", "padding", "padding in parts", "another use", "the result", "an index"],
 )
 def test_gathered_arrays_that_are_needed(lines: list[str]) -> None:
     """Everything is used, or only the padding of uneven shards is cut away."""

@@ -54,6 +54,58 @@ def test_the_mark_of_jax_is_a_note() -> None:
     assert one_of(problems_in(module_of(*with_send, header=FOUR)), "channel-two-opcodes").severity == "error"
 
 
+@pytest.mark.parametrize("other", [2, 0, 77])
+def test_the_mark_is_none_where_another_collective_is_numbered(other: int) -> None:
+    """Where one collective has an id of its own, ids are numbers, and those that meet on 1 are an error."""
+    lines = [gathered("g", "p", "[2,2]<=[4]", 1), reduced("[1,4]<=[4]"), gathered("h", "q", "[2,2]<=[4]", 1, size=128)]
+    more = "c = f32[8] collective-permute(p), channel_id={}, source_target_pairs={{{{0,1}}}}"
+    found = one_of(problems_in(module_of(*lines, more.format(other), header=FOUR)), "channel-two-opcodes")
+    assert (found.severity, found.instructions) == ("error", ["g", "r", "h"])
+    assert "since 0.8" not in found.message
+    alone = more.format(1).replace("channel_id=1, ", "").replace("{{0,1}}", "{{0,0}}")
+    mark = one_of(problems_in(module_of(*lines, alone, *TRANSFER, header=FOUR)), "channel-two-opcodes")
+    assert (mark.severity, mark.instructions) == ("note", ["g", "r", "h"])
+
+
+def with_pairs(*pairs: str) -> list[str]:
+    """Write the transfer with source-target pairs on its send and its recv."""
+    stated = iter(pairs)
+    return [
+        line + f", frontend_attributes={{_xla_send_recv_source_target_pairs={next(stated)}}}"
+        if " send(" in line or " recv(" in line
+        else line
+        for line in TRANSFER
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "rules"),
+    [
+        ('"{{0,1},{1,2}}"', '"{{1,2},{0,1}}"', []),
+        ('"{{0,1},{1,2}}"', '"{{2,0},{0,1}}"', ["send-recv-unpaired"]),
+        ('"{{0,1},{1,2}}"', '"{{0,1}}"', ["send-recv-unpaired"]),
+        ('"{{0,1},{0"', '"{{0,1}}"', ["unread"]),
+        ('"{{0,1}}"', '"{{0,1},{0"', ["unread"]),
+    ],
+)
+def test_pairs_are_a_set_and_an_unread_end_may_be_the_other(sent: str, received: str, rules: list[str]) -> None:
+    """The order of pairs means nothing; what cannot be read of a channel is not taken for absent."""
+    assert ids_of(problems_in(module_of(*with_pairs(sent, received), header=FOUR))) == rules
+
+
+def test_an_unread_end_excuses_its_own_channel_alone() -> None:
+    """A recv on another channel, or a second send, still has no other end."""
+    lines = with_pairs('"{{0,1},{0"', '"{{0,1}}"')
+    moved = [line.replace("recv(t), channel_id=3", "recv(t), channel_id=4") for line in lines]
+    found = one_of(problems_in(module_of(*moved, header=FOUR)), "send-recv-unpaired")
+    assert found.instructions == ["v"]
+    twice = [line.replace("recv(t)", "send(p, t)").replace("recv-done", "send-done") for line in lines]
+    found = one_of(problems_in(module_of(*twice, header=FOUR)), "send-recv-unpaired")
+    assert found.instructions == ["v"]
+    nowhere = [line.replace("send(p, t), channel_id=3", "send(p, t), channel_id=x") for line in TRANSFER]
+    assert "send-recv-unpaired" not in ids_of(problems_in(module_of(*nowhere, header=FOUR)))
+
+
 @pytest.mark.parametrize(
     ("change", "rules"),
     [
@@ -70,15 +122,10 @@ def test_ends_that_differ(change: tuple[str, str], rules: list[str]) -> None:
 
 def test_pairs_of_a_send_and_its_recv() -> None:
     """Both ends state the same source-target pairs, where they state any."""
-    with_pairs = [
-        line + f", frontend_attributes={{_xla_send_recv_source_target_pairs={pairs}}}"
-        if " send(" in line or " recv(" in line
-        else line
-        for line, pairs in zip(TRANSFER, ["", "{{0,1}}", "", "{{1,2}}", ""], strict=True)
-    ]
-    [found] = problems_in(module_of(*with_pairs, header=FOUR))
+    lines = with_pairs("{{0,1}}", "{{1,2}}")
+    [found] = problems_in(module_of(*lines, header=FOUR))
     assert (found.rule.id, found.instructions) == ("send-recv-unpaired", ["s", "v"])
-    same = [line.replace("{{1,2}}", "{{0,1}}") for line in with_pairs]
+    same = [line.replace("{{1,2}}", "{{0,1}}") for line in lines]
     assert ids_of(problems_in(module_of(*same, header=FOUR))) == []
 
 
@@ -93,6 +140,50 @@ def test_several_sends_on_a_channel() -> None:
     lines = (*TRANSFER, "s2 = (f32[8], u32[], token[]) send(p, t), channel_id=3", "sd2 = token[] send-done(s2)")
     [found] = problems_in(module_of(*lines, header=FOUR))
     assert (found.rule.id, found.instructions) == ("send-recv-unpaired", ["s", "s2", "v"])
+
+
+@pytest.mark.parametrize("backend", ["text", "proto"])
+@pytest.mark.parametrize(
+    ("lines", "right"),
+    [
+        (["a = f32[8] all-reduce-start(p), replica_groups={}, to_apply=add", "d = f32[8]{0} all-reduce-done(a)"], True),
+        (["a = f32[8] all-reduce-start(p), replica_groups={}, to_apply=add", "d = f32[16] all-reduce-done(a)"], False),
+        (["a = f32[8] all-reduce-start(p), replica_groups={}, to_apply=add", "d = s32[8] all-reduce-done(a)"], False),
+        (
+            [
+                "a = (f32[8], f32[8]) collective-permute-start(p), source_target_pairs={{0,1}}",
+                "d = f32[8] collective-permute-done(a)",
+            ],
+            True,
+        ),
+        (
+            [
+                "a = (f32[8], f32[8]) collective-permute-start(p), source_target_pairs={{0,1}}",
+                "d = (f32[8], f32[8]) collective-permute-done(a)",
+            ],
+            False,
+        ),
+        (
+            [
+                "a = (f32[8], f32[64]) all-reduce-start(p, q), replica_groups={}, to_apply=add",
+                "d = (f32[8], f32[64]) all-reduce-done(a)",
+            ],
+            True,
+        ),
+        (
+            [
+                "a = (f32[8], f32[64]) all-reduce-start(p, q), replica_groups={}, to_apply=add",
+                "d = (f32[64], f32[8]) all-reduce-done(a)",
+            ],
+            False,
+        ),
+    ],
+)
+def test_a_done_gives_the_results_of_its_start(lines: list[str], right: bool, backend: str) -> None:
+    """Layouts may differ, shapes, types and their order may not."""
+    text = module_of(*lines).to_bytes().decode()
+    found = [(each.rule.id, each.instructions) for each in problems_in(load_as(text, backend))]
+    assert found == ([] if right else [("shape-mismatch", ["a", "d"])])
 
 
 @pytest.mark.parametrize("backend", ["text", "proto"])

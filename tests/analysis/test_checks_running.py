@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checking import ALL_RULES, FLAG, ids_of, module_of, problems_in
-from commlens.analysis import Problem, check, chosen_rules, matches, read_baseline, rule_of
+from commlens.analysis import Problem, check, chosen_rules, matches, read_baseline, rules_of
 from commlens.errors import CommlensError, InputError
 from commlens.hlo import Deployment, Finding, Place, Rule, Subject, load
 
@@ -63,7 +63,7 @@ def test_ignore_comes_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("select", "ignore"), [(("foo",), ()), ((), ("foo",)), (("grou",), ()), (("groups-unevem",), ())]
+    ("select", "ignore"), [(("grop",), ()), ((), ("grop",)), (("grou",), ()), (("groups-unevem",), ())]
 )
 def test_unknown_rules_are_refused(select: tuple[str, ...], ignore: tuple[str, ...]) -> None:
     """A name that names nothing is a slip: it is refused, with what it is most like."""
@@ -79,10 +79,31 @@ def test_selected_rules_must_have_their_target(pattern: str, target: str | None)
 
 
 def test_rule_by_name() -> None:
-    """One rule is found by its whole id alone."""
-    assert rule_of(ALL_RULES, "neu-comm-max").id == "NEU-COMM-MAX"
-    with pytest.raises(CommlensError, match="found 'stream'"):
-        rule_of(ALL_RULES, "stream")
+    """Rules are found by their ids, beginnings of them and patterns, as they are selected."""
+    assert [rule.id for rule in rules_of(ALL_RULES, "neu-comm-max")] == ["NEU-COMM-MAX"]
+    assert [rule.id for rule in rules_of(ALL_RULES, "groups")] == [
+        "groups-uneven",
+        "groups-incomplete",
+        "groups-off-mesh",
+    ]
+    with pytest.raises(CommlensError, match="found 'strm'"):
+        rules_of(ALL_RULES, "strm")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("group-uneven", "did you mean groups-uneven?"),
+        ("NEU-COM-MAX", "did you mean NEU-COMM-MAX?"),
+        ("shape_mismatch", "did you mean shape-mismatch?"),
+        ("nope", "--list-rules shows them all"),
+        ("x", "--list-rules shows them all"),
+    ],
+)
+def test_only_names_that_are_like_one_get_a_suggestion(name: str, hint: str) -> None:
+    """A word that is like no rule is not answered with any of them."""
+    with pytest.raises(CommlensError, match=re.escape(hint)):
+        rules_of(ALL_RULES, name)
 
 
 def test_a_pattern_is_no_regular_expression() -> None:
@@ -189,8 +210,17 @@ def test_folders_do_not_count(tmp_path: Path) -> None:
         ("{", r"old.json:1:2: expected the answer of commlens check --format json: "),
         ("[]", r"old.json: expected the answer of commlens check --format json, found something without findings"),
         ('{"findings": 1}', r"without findings"),
-        ('{"findings": [{"rule": "x"}]}', r"found finding number 1 without rule, path, message or instructions"),
-        ('{"findings": [{"rule": "x", "path": "p", "message": "m", "instructions": []}, 7]}', r"finding number 2"),
+        ('{"findings": []}', r"whose schema is 'commlens.check/1', found None; make it anew"),
+        ('{"schema": "commlens.report/1", "findings": []}', r"found 'commlens.report/1'"),
+        ('{"schema": "commlens.check/2", "findings": []}', r"found 'commlens.check/2'"),
+        (
+            '{"schema": "commlens.check/1", "findings": [{"rule": "x"}]}',
+            r"found finding number 1 without rule, path, message or instructions",
+        ),
+        (
+            '{"schema": "commlens.check/1", "findings": [{"rule": "x", "path": "p", "message": "m", "instructions": []}, 7]}',
+            r"finding number 2",
+        ),
         ("[" * 100_000, r"expected the answer of commlens check"),
     ],
 )
@@ -226,7 +256,7 @@ def test_answers_are_worked_out_once() -> None:
 
 def test_a_finding_may_be_worse_than_its_rule() -> None:
     """The severity of a finding counts, where it states one."""
-    rule = rule_of(ALL_RULES, "size-one-axis")
+    [rule] = rules_of(ALL_RULES, "size-one-axis")
 
     def find(subject: Subject) -> list[Finding]:
         return [

@@ -311,6 +311,14 @@ def test_one_mesh_names_the_axes_of_both(before: str, after: str, axes: str, not
     assert (answer.same_communication, len(answer.notes)) == (True, notes)
 
 
+@pytest.mark.parametrize("groups", ["{{1,0},{3,2}}", "{{1,0},{2,3}}", "{{2,3},{0,1}}"])
+def test_an_order_of_members_that_changes_nothing_moves_no_sums(groups: str) -> None:
+    """Where the communication is the same, so are the sums of its axes."""
+    answer = compare(text_of(reduce("{{0,1},{2,3}}")), text_of(reduce(groups)), "a=2,b=2")
+    assert answer.same_communication
+    assert [(total.axes, total.differs) for total in answer.totals] == [("b", False)]
+
+
 def test_meshes_of_different_sizes_stay_apart() -> None:
     """A program on more devices has axes of its own."""
     small, large = reduce("mesh['a'=2,'b'=2] {'b'}"), reduce("mesh['a'=2,'b'=4] {'b'}")

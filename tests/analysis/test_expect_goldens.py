@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GATHER = "{} = f32[64] all-gather(p), channel_id=1, replica_groups={}, dimensions={{0}}, use_global_device_ids=true"
 REDUCE = "{} = f32[16] all-reduce(p), channel_id=1, replica_groups={}, use_global_device_ids=true, to_apply=add"
 PERMUTE = "{} = f32[16] collective-permute(p), channel_id=1, source_target_pairs={}"
+SEND_OUT = "{} = f32[16] collective-broadcast(p), channel_id=1, replica_groups={}"
 DATA_MODEL = {"data": 2, "model": 4}
 
 
@@ -109,6 +110,9 @@ ALIKE = {
     "mesh-axes": ([GATHER.format("g", "[2,4]<=[8]")], [GATHER.format("g", "mesh['data'=2,'model'=4] {'model'}")]),
     "order-of-groups": ([GATHER.format("g", "[2,4]<=[8]")], [GATHER.format("g", "{{4,5,6,7},{0,1,2,3}}")]),
     "order-in-a-sum": ([REDUCE.format("r", "{{0,3},{1,2},{4,7},{5,6}}")], [REDUCE.format("r", "{{6,5},{3,0},{1,2},{4,7}}")]),
+    "order-along-an-axis": ([REDUCE.format("r", "{{2,1,0,3},{7,4,5,6}}")], [REDUCE.format("r", "[2,4]<=[8]")]),
+    "order-behind-the-root": ([SEND_OUT.format("b", "{{0,3,2,1},{4,5,7,6}}")], [SEND_OUT.format("b", "[2,4]<=[8]")]),
+    "order-behind-another-root": ([SEND_OUT.format("b", "{{2,3,0,1},{4,5,7,6}}")], [SEND_OUT.format("b", "{{4,7,6,5},{2,0,1,3}}")]),
     "order-of-pairs": ([PERMUTE.format("c", "{{0,1},{1,2}}")], [PERMUTE.format("c", "{{1,2},{0,1}}")]),
     "names-and-places": (
         [GATHER.format("g", "[2,4]<=[8]"), REDUCE.format("r", "[2,4]<=[8]")],
@@ -129,6 +133,8 @@ OTHER = {
         [GATHER.format("g", "[1,8]<=[8]")],
         [GATHER.format("g", "[1,8]<=[2,4]T(1,0)")],
     ),
+    "root": ([SEND_OUT.format("b", "{{0,1,2,3},{4,5,6,7}}")], [SEND_OUT.format("b", "{{1,0,2,3},{5,4,6,7}}")]),
+    "roots": ([SEND_OUT.format("b", "{{2,0,1,3},{4,5,6,7}}")], [SEND_OUT.format("b", "{{1,0,2,3},{4,5,6,7}}")]),
     "direction": ([PERMUTE.format("c", "{{0,1}}")], [PERMUTE.format("c", "{{1,0}}")]),
     "members": ([REDUCE.format("r", "{{0,3},{1,2}}")], [REDUCE.format("r", "{{0,2},{1,3}}")]),
     "number": ([GATHER.format("g", "[2,4]<=[8]")], [GATHER.format(name, "[2,4]<=[8]") for name in "gh"]),

@@ -46,6 +46,40 @@ def test_exit_codes(at: Callable[..., Outcome], text: str, code: int, rules: lis
     assert [each["rule"] for each in findings(outcome)] == rules
 
 
+@pytest.mark.parametrize("choice", [("--select", "shape-mismatch"), ("--ignore", "unread")])
+def test_what_cannot_be_read_is_never_passed_over(at: Callable[..., Outcome], choice: tuple[str, str]) -> None:
+    """Rules that are silent about what they cannot read do not pass for rules that found nothing there."""
+    outcome = at("step.txt", "bad.txt", *choice, step__txt=UNREAD, bad__txt=GOOD)
+    assert outcome.code == 0
+    assert outcome.err.startswith("commlens: warning: step.txt:9: r: ")
+    assert outcome.err.count("\n") == 1
+    assert "no findings in 2 modules" in outcome.out
+    assert "1 thing could not be read, of which the rules say nothing." in outcome.out
+    outcome = at("step.txt", "bad.txt", *choice, "--format", "json", step__txt=UNREAD, bad__txt=GOOD)
+    assert (findings(outcome), json.loads(outcome.out)["unread"]) == ([], 1)
+
+
+def test_what_cannot_be_read_is_counted_where_it_is_a_finding(at: Callable[..., Outcome]) -> None:
+    """The count is there whatever rules run; the sentence about it only where no finding says it."""
+    outcome = at("step.txt", step__txt=UNREAD)
+    assert (outcome.code, outcome.err, "could not be read" in outcome.out) == (1, "", False)
+    assert json.loads(at("step.txt", "--format", "json", step__txt=UNREAD).out)["unread"] == 1
+    assert json.loads(at("step.txt", "--format", "json", step__txt=BAD).out)["unread"] == 0
+
+
+def test_lists_that_nobody_writes_out_stop_no_run(at: Callable[..., Outcome]) -> None:
+    """One wrong number in one module is a finding there, and the other modules are checked as well."""
+    huge = GOOD.replace("{{0,1,2,3}}", "[32768,32768]<=[1073741824]")
+    outcome = at("huge.txt", "step.txt", "--format", "json", huge__txt=huge, step__txt=BAD)
+    assert (outcome.code, outcome.err) == (1, "")
+    assert [(each["path"], each["rule"]) for each in findings(outcome)] == [
+        ("huge.txt", "id-out-of-range"),
+        ("step.txt", "id-out-of-range"),
+        ("step.txt", "id-repeated"),
+        ("step.txt", "groups-incomplete"),
+    ]
+
+
 def test_unusable_inputs_win(at: Callable[..., Outcome]) -> None:
     """Without --keep-going nothing is answered; with it the others are, and the exit code is still 2."""
     assert at("none.txt", "step.txt", step__txt=BAD).error.startswith("none.txt: cannot be read")
@@ -201,7 +235,8 @@ def test_select_and_ignore(at: Callable[..., Outcome]) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (("--select", "nothing"), "expected the id of a rule, found 'nothing'; did you mean "),
+        (("--select", "nothing"), "expected the id of a rule, found 'nothing'; --list-rules shows them all"),
+        (("--select", "group-uneven"), "expected the id of a rule, found 'group-uneven'; did you mean groups-uneven?"),
         (("--ignore", "id-repeatet"), "expected the id of a rule, found 'id-repeatet'; did you mean id-repeated? (see"),
         (("--select", "NEU"), "expected a target of NEU-COMM-MAX, one of inf2, trn1, trn2, trn3, found none (see"),
         (("--target", "v5e"), "Invalid value for '--target': 'v5e' is not one of"),
@@ -264,8 +299,22 @@ def test_explain_in_other_forms(run: Run) -> None:
     assert run("check", "--explain", "unread", "--format", "sarif").error.startswith(
         "expected the format of a rule, one of table"
     )
-    assert run("check", "--explain", "stream").error.startswith(
-        "expected the id of a rule, found 'stream'; did you mean "
+    assert run("check", "--explain", "streams").error.startswith(
+        "expected the id of a rule, found 'streams'; did you mean stream?"
+    )
+
+
+def test_explain_takes_what_select_takes(run: Run) -> None:
+    """A beginning explains all its rules, one after the other, in every form."""
+    wanted = [rule.id for rule in ALL_RULES if rule.id.startswith("stream-")]
+    text = run("check", "--explain", "stream").out
+    assert [line.split(" (")[0] for line in text.splitlines() if line.startswith("stream-")] == wanted
+    rules = json.loads(run("check", "--explain", "stream-*", "--format", "json").out)["rules"]
+    assert [rule["rule"] for rule in rules] == wanted
+    page = run("check", "--explain", "stream", "--format", "markdown").out
+    assert re.findall(r"^### (\S+)$", page, re.MULTILINE) == wanted
+    assert len(list(csv.reader(io.StringIO(run("check", "--explain", "stream", "--format", "csv").out)))) == 1 + len(
+        wanted
     )
 
 

@@ -119,6 +119,17 @@ def test_fingerprints_stay_while_lines_move(at: Callable[..., Outcome]) -> None:
     assert len({json.dumps(each) for each in prints[0]}) == 3
 
 
+def test_files_of_one_name_in_different_folders_have_findings_of_their_own(at: Callable[..., Outcome]) -> None:
+    """Two hosts' dumps are called alike: a service must not take the finding in one for that in the other."""
+    at("x", x=GOOD)
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "step.txt").write_text(ALONE)
+    results = json.loads(at("a/step.txt", "./a/step.txt", "b/step.txt", "--format", "sarif").out)["runs"][0]["results"]
+    prints = [each["partialFingerprints"]["commlensFinding/v1"] for each in results]
+    assert prints[0] == prints[1] != prints[2]
+
+
 def test_sarif_of_standard_input_and_odd_names(
     at: Callable[..., Outcome], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +158,12 @@ def test_github(at: Callable[..., Outcome]) -> None:
         "::warning file=odd.txt,line=9,title=unread::"
     )
     assert at("fine.txt", "--format", "github", fine__txt=GOOD).out == ""
+
+
+def test_github_annotates_no_file_where_there_is_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finding on standard input belongs to no file of the repository."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(ALONE.encode())))
+    assert run("check", "-", "--format", "github").out.startswith("::notice title=size-one-axis::r: expected ")
 
 
 def test_github_commands_cannot_be_broken_out_of(at: Callable[..., Outcome]) -> None:

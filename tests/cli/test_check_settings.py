@@ -135,13 +135,35 @@ def test_ignores_per_file(at: Callable[..., Outcome], tmp_path: Path) -> None:
             "commlens.toml: expected target to be one of trn1, trn2, trn3, inf2, gpu, tpu, found 'v5e'",
         ),
         ('[check]\nper-file-ignores = ["x"]\n', "commlens.toml: expected per-file-ignores to be a table such as"),
-        ('[check.per-file-ignores]\nx = ["nothing"]\n', "expected the id of a rule, found 'nothing'"),
-        ('[check]\nselect = ["nothing"]\n', "expected the id of a rule, found 'nothing'"),
+        (
+            '[check.per-file-ignores]\nx = ["nothing"]\n',
+            "commlens.toml: expected the id of a rule, found 'nothing'",
+        ),
+        ('[check]\nselect = ["nothing"]\n', "commlens.toml: expected the id of a rule, found 'nothing'"),
+        (
+            '[check]\nignore = ["unrad"]\n',
+            "commlens.toml: expected the id of a rule, found 'unrad'; did you mean unread?",
+        ),
+        ('[checks]\nselect = ["unread"]\n', "commlens.toml: expected the table [check] alone, found checks"),
+        ('select = ["unread"]\n', "commlens.toml: expected the table [check] alone, found select"),
+        ("[check]\n[chekc.per-file-ignores]\n", "commlens.toml: expected the table [check] alone, found chekc"),
     ],
 )
 def test_settings_that_are_none(at: Callable[..., Outcome], text: str, error: str) -> None:
     """A slip in the settings is named with its file, and with its place where that is known."""
     assert at("step.txt", step__txt=GOOD, commlens__toml=text).error.startswith(error)
+
+
+def test_what_a_project_says_of_others_is_theirs(at: Callable[..., Outcome], tmp_path: Path) -> None:
+    """In pyproject.toml only what stands under tool.commlens is ours; a slip there is named."""
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[tool.other]\nchecks = 1\n[checks]\na = 1\n[tool.commlens.check]\nignore = ["unread"]\n')
+    assert at("step.txt", step__txt=GOOD).code == 0
+    project.write_text('[tool.commlens.checks]\nignore = ["unread"]\n')
+    wanted = (
+        "expected the table [tool.commlens.check] alone, found tool.commlens.checks; did you mean tool.commlens.check?"
+    )
+    assert at("step.txt").error == f"pyproject.toml: {wanted}"
 
 
 def test_settings_must_be_text(at: Callable[..., Outcome], tmp_path: Path) -> None:

@@ -106,6 +106,18 @@ def test_words_of_refusal(refs: list[AxisRef | str], words: str) -> None:
         Mesh({"a": 8, "b": 4}).resolve_all(refs)
 
 
+def test_words_of_refusal_do_not_grow_with_names() -> None:
+    """Of a long name the beginning is quoted."""
+    long = "x" * 8000
+    with pytest.raises(ValueError, match="not a valid axis name") as caught:
+        Mesh({long: 8, "b": 4}).axis_index(long + "y")
+    assert len(str(caught.value)) < 250
+    for axes in ([(long, 2), (long, 2)], [(long, 0)]):
+        with pytest.raises(ValueError, match="axis") as caught:
+            Mesh(axes)
+        assert len(str(caught.value)) < 150
+
+
 @pytest.mark.parametrize(
     "parts",
     [("a", 0, 2), ("a", 1, 1), ("a", 1, None), ("a", None, 2), (-1,)],

@@ -11,6 +11,7 @@ from commlens.analysis.common_ground import Ground, common_ground
 from commlens.analysis.inventory import collector_off
 from commlens.analysis.matching import match
 from commlens.analysis.meanings import Meanings
+from commlens.analysis.meant_axes import meant_key
 from commlens.analysis.records import Record
 from commlens.analysis.schedules import schedule_of
 from commlens.analysis.totals import OPCODES, Total, totals_of
@@ -78,6 +79,7 @@ class TotalChange(Record):
 
     Attributes:
         axes: the axes in mesh order, joined by commas; ``"none"``, ``"?"``, or ``"host"`` for transfers to the host.
+            An order of members that changes no result does not hide them.
         opcode: the operation.
         before: the sum in the first module; None where it has none such.
         after: the sum in the second one.
@@ -222,8 +224,9 @@ def _totals(ground: Ground) -> Iterator[TotalChange]:
 
 def _sums(report: Report) -> dict[_TotalKey, Total]:
     alike: dict[_TotalKey, list[Row]] = {}
+    keys = {figures: meant_key(figures, report.mesh) for figures in {row.figures for row in report.collectives}}
     for row in report.collectives:
-        key = row.figures.axes_key
+        key = keys[row.figures]
         axes = HOST_AXES if row.host_transfer else key.text
         alike.setdefault((key.order, axes, row.opcode), []).append(row)
     return {key: totals_of(rows).by_opcode[key[2]] for key, rows in alike.items()}

@@ -1,7 +1,8 @@
 """One claim about the rows of a report: it holds for everything that may be so, or fails with the rows against it.
 
 What is not known makes a claim an interval: a row of which nobody can tell how often it runs adds anything from zero
-up, a row that no mesh names may lie along the axes asked for or not. A claim holds only if it holds at both ends.
+up, a row that fits no axes, or that no mesh names, may lie along the axes asked for or not. A claim holds only if it
+holds at both ends.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from commlens.analysis.axis_names import UNKNOWN_AXES
+from commlens.analysis.axis_names import NO_AXES, UNKNOWN_AXES
+from commlens.analysis.meant_axes import meant_key
 from commlens.analysis.totals import OPCODES
 from commlens.errors import CommlensError
 
@@ -85,7 +87,7 @@ class Bounds:
     def __str__(self) -> str:
         """Return the bounds in words."""
         bounds = (("exactly", self.exactly), ("at least", self.at_least), ("at most", self.at_most))
-        return " and ".join(f"{word} {bound:,}" for word, bound in bounds if bound is not None)
+        return " and ".join(f"{word} {bound:,}" for word, bound in bounds if bound is not None) or "any number of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Selection:
     Attributes:
         what: their name in messages.
         opcodes: their opcodes.
-        axes: the key of ``by_axes`` that they stand under; None: any.
+        axes: the key that they stand under, see :func:`~commlens.analysis.meant_axes.meant_key`; None: any.
         other_than: keys that they do not stand under; None: any. Transfers to the host stand under no key, and are
             left out where one is asked for in either way.
     """
@@ -153,16 +155,22 @@ class Selection:
     def rows(self, report: Report) -> tuple[list[Row], list[Row]]:
         """Return the rows that are meant, and those that may be: nobody can tell along which axes they run."""
         rows = [row for row in report.collectives if row.opcode in self.opcodes]
-        sure = [row for row in rows if self._covers(row)]
+        if self.axes is None and self.other_than is None:
+            return rows, []
+        keys = {figures: meant_key(figures, report.mesh).text for figures in {row.figures for row in rows}}
+        rows = [row for row in rows if not row.host_transfer]
+        sure = [row for row in rows if self._covers(keys[row.figures])]
         if self.axes in (None, UNKNOWN_AXES):
             return sure, []
-        return sure, [row for row in rows if _may_lie_along_any(row, report)]
+        return sure, [row for row in rows if keys[row.figures] == UNKNOWN_AXES and self._may_be_along(row)]
 
-    def _covers(self, row: Row) -> bool:
-        if self.axes is None and self.other_than is None:
-            return True
-        key = row.figures.axes_key.text
-        return not row.host_transfer and (key == self.axes if self.other_than is None else key not in self.other_than)
+    def _covers(self, key: str) -> bool:
+        return key == self.axes if self.other_than is None else key not in self.other_than
+
+    def _may_be_along(self, row: Row) -> bool:
+        """Whether a row that fits no axes may count under those asked for; groups of several are never alone."""
+        groups = row.figures.participation.groups
+        return self.axes != NO_AXES or groups is None or groups.num_devices_per_group is None
 
     def may_be(self, item: Unread) -> bool:
         """Whether something that could not be read may be one of these rows."""
@@ -225,7 +233,7 @@ class Claim:
         undecided = bool(unread) and not allow_unread
         if not undecided and self.bounds.hold(low, self._high(sure, possible, unread)):
             return None
-        return "\n".join(self._lines(low, sure, possible, unread))
+        return "\n".join(self._lines(report, low, sure, possible, unread))
 
     def _high(self, sure: Sequence[Row], possible: Sequence[Row], unread: Sequence[Unread]) -> Fraction | None:
         """Return the largest sum that may be; None where it has no end."""
@@ -238,7 +246,7 @@ class Claim:
         return sum(known, Fraction(0)) if len(known) == len(parts) else None
 
     def _lines(
-        self, low: Fraction, sure: Sequence[Row], possible: Sequence[Row], unread: Sequence[Unread]
+        self, report: Report, low: Fraction, sure: Sequence[Row], possible: Sequence[Row], unread: Sequence[Unread]
     ) -> Iterator[str]:
         subject = f"{self.figure.words} {self.selection}".strip()
         unknown = any(self.figure.of(row) is None for row in sure)
@@ -246,11 +254,17 @@ class Claim:
         yield f"expected {self.bounds} {subject}, found {found}"
         yield from listed([self._described(row) for row in sure])
         if possible:
-            yield f"and {len(possible)} whose axes are not known, because no mesh names them (give mesh=...)"
+            yield f"and {len(possible)} that may be along them: {self._why_possible(report)}"
             yield from listed([self._described(row) for row in possible])
         if unread:
             yield from unread_lines(unread)
             yield "expect(..., allow_unread=True) lets claims hold that this cannot concern"
+
+    @staticmethod
+    def _why_possible(report: Report) -> str:
+        if report.mesh is None:
+            return "their axes are not known, because no mesh names them (give mesh=...)"
+        return "their groups fit no axes of the mesh in the order of their members, or nobody can tell who takes part"
 
     def _described(self, row: Row) -> str:
         text = described(row)
@@ -288,14 +302,6 @@ def _check_opcodes(opcodes: Sequence[str]) -> None:
         if opcode not in OPCODES:
             msg = f"expected an opcode out of {', '.join(OPCODES)}, found {opcode!r}"
             raise UnknownQuestionError(msg)
-
-
-def _may_lie_along_any(row: Row, about: Report) -> bool:
-    """Whether a row may run along any axes, because no mesh is known or nobody can tell who takes part."""
-    figures = row.figures
-    if figures.axes_key.text != UNKNOWN_AXES or figures.signature.is_host_transfer:
-        return False
-    return about.mesh is None or figures.participation.num_ids is None
 
 
 def _written(value: Fraction) -> str:

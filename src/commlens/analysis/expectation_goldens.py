@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.analysis.axis_names import UNKNOWN_AXES
 from commlens.analysis.meanings import devices_text
+from commlens.analysis.meant_axes import axes_in_order, meant_key
 from commlens.analysis.members import members_of, order_of
 from commlens.analysis.totals import OPCODES
 from commlens.errors import InputError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from commlens.analysis.inventory import Report
     from commlens.analysis.members import Order
     from commlens.analysis.row import Row
+    from commlens.topology import DeviceList, Mesh
 
 VERSION: Final = 1
 """Version of the text: another one when the same communication is written otherwise."""
@@ -109,7 +111,7 @@ def golden_of(report: Report) -> tuple[Golden, Mapping[GoldenLine, list[Row]]]:
     """
     rows: dict[GoldenLine, list[Row]] = {}
     for row in report.collectives:
-        rows.setdefault(_line(row, named=report.mesh is not None), []).append(row)
+        rows.setdefault(_line(row, report.mesh), []).append(row)
     axes = () if report.mesh is None else report.mesh.axes
     mesh = ", ".join(f"{_one_word(name)}={size}" for name, size in dict(axes).items()) or "none"
     return Golden(mesh, Counter({line: len(alike) for line, alike in rows.items()})), rows
@@ -171,14 +173,14 @@ def differences(before: Golden, after: Golden) -> tuple[list[str], list[GoldenLi
     return lines, grown
 
 
-def _line(row: Row, *, named: bool) -> GoldenLine:
+def _line(row: Row, mesh: Mesh | None) -> GoldenLine:
     figures = row.figures
     sizes = (figures.operand_bytes, figures.result_bytes)
     runs = _UNKNOWN if row.trip_count is None else f"{row.trip_count:,}"
     return GoldenLine(
         opcode=row.opcode,
-        axes=_axes(figures),
-        groups=_groups(figures, named=named),
+        axes=_axes(figures, mesh),
+        groups=_groups(figures, mesh),
         types=",".join(sorted(set(_types(figures)))) or "none",
         size=" -> ".join(_UNKNOWN if size is None else f"{size:,}" for size in sizes),
         runs=f"{runs} conditional" if row.conditional else runs,
@@ -191,21 +193,21 @@ def _types(figures: Figures) -> Iterator[str]:
         yield from (leaf.element_type for leaf in shape.arrays())
 
 
-def _axes(figures: Figures) -> str:
+def _axes(figures: Figures, mesh: Mesh | None) -> str:
     """Return the axes in the order of the members where that decides who gets what, else in mesh order."""
-    key = figures.axes_key.text
+    key = meant_key(figures, mesh).text
     if figures.axes and key != UNKNOWN_AXES and order_of(figures.signature.opcode) == "all":
         key = ",".join(figures.axes)
     return _one_word(key)
 
 
-def _groups(figures: Figures, *, named: bool) -> str:
+def _groups(figures: Figures, mesh: Mesh | None) -> str:
     """Return how many groups there are where axes name them, else the devices, however they are spelled."""
     participation, signature = figures.participation, figures.signature
     groups, pairs = participation.groups, participation.pairs
     if signature.is_host_transfer:
         return devices_text(figures)
-    if groups is not None and named and figures.axes is not None:
+    if groups is not None and mesh is not None and _are_told_by_axes(figures, groups, mesh):
         return f"{groups.num_replica_groups} of {groups.num_devices_per_group}"
     said = f" {participation.ids}" if participation.ids else ""
     if groups is None and pairs is None:
@@ -220,6 +222,12 @@ def _groups(figures: Figures, *, named: bool) -> str:
         return f"{_canonical(groups.groups(), order_of(signature.opcode))}{said}"
     size = "uneven" if groups.num_devices_per_group is None else groups.num_devices_per_group
     return f"{groups.num_replica_groups} of {size} {_fingerprint(figures)}{said}"
+
+
+def _are_told_by_axes(figures: Figures, groups: DeviceList, mesh: Mesh) -> bool:
+    """Whether the axes say all of some groups, the order of the members where that means something."""
+    order = order_of(figures.signature.opcode)
+    return figures.axes is not None or (order != "all" and axes_in_order(groups, mesh, order) is not None)
 
 
 def _canonical(groups: Iterable[list[int]], order: Order) -> str:

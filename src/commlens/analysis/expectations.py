@@ -42,9 +42,10 @@ names; None: all rows, along whatever axes."""
 class Expectation:
     """Claims about one report; each method checks one claim and returns the same object, so that claims chain.
 
-    What could not be named because no mesh is known, or of which nobody can tell how often it runs, counts as "may
-    be": a claim holds only if it holds either way. Anything that could not be read makes every claim fail, unless
-    ``allow_unread``: then it counts as "may be" in the claims that it may concern.
+    Axes are those of what a collective does: where the order of the members changes no result, as in an all-reduce, it
+    does not matter. What fits no axes, what could not be named because no mesh is known, or of which nobody can tell
+    how often it runs, counts as "may be": a claim holds only if it holds either way. Anything that could not be read
+    makes every claim fail, unless ``allow_unread``: then it counts as "may be" in the claims that it may concern.
 
     Attributes:
         report: what the claims are about.
@@ -154,7 +155,8 @@ class Expectation:
             limits: axes -> bytes. What runs along two axes at once has a budget of its own, ``"data,model"``, as in the
                 totals of a report.
             rest: the budget of all axes that are not named, groups of one device and groups that fit no axes among
-                them; None: without limit. Transfers to the host have none.
+                them; None: without limit. Transfers to the host have none. Groups that fit no axes may be along those
+                that are named as well, and count there too.
             of: which bytes, as for :meth:`bytes`.
 
         Returns:
@@ -178,6 +180,8 @@ class Expectation:
             what = f"collectives along axes other than {' and '.join(claims)}" if claims else "collectives"
             others = Selection(what, every, other_than=frozenset(claims))
             claims[""] = Claim(Bounds(at_most=rest), figure, others)
+        if not claims:  # nothing is limited, but what could not be read fails this claim like any other
+            claims[""] = Claim(Bounds(), figure, Selection("collectives", every))
         found = [claim.failure(self.report, allow_unread=self.allow_unread) for claim in claims.values()]
         failures = [failure for failure in found if failure is not None]
         if failures:

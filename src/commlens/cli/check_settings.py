@@ -19,6 +19,7 @@ OWN_FILE: Final = "commlens.toml"
 PROJECT_FILE: Final = "pyproject.toml"
 
 _PLACE: Final = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_TABLE: Final = "check"
 _PER_FILE: Final = "per-file-ignores"
 
 
@@ -102,9 +103,11 @@ def _read(path: Path) -> Settings:
     except OSError as error:
         reason = f"the settings cannot be read: {(error.strerror or str(error)).lower()}"
         raise InputError(reason, path=str(path)) from error
-    steps = ("tool", "commlens", "check") if path.name == PROJECT_FILE else ("check",)
+    steps = ("tool", "commlens", _TABLE) if path.name == PROJECT_FILE else (_TABLE,)
     table = content
-    for step in steps:
+    for place, step in enumerate(steps):
+        if _is_table(table) and step == _TABLE:
+            _check_tables(path, table, steps[:place])
         table = table.get(step) if _is_table(table) else None
     if table is None:
         return Settings()
@@ -112,6 +115,15 @@ def _read(path: Path) -> Settings:
         reason = f"expected the table [{'.'.join(steps)}], found {_kind(table)}"
         raise InputError(reason, path=str(path))
     return _settings(path, table)
+
+
+def _check_tables(path: Path, table: Mapping[str, object], outer: tuple[str, ...]) -> None:
+    """Refuse what stands beside the settings of check in what is ours: a slip would make them count for nothing."""
+    unknown = sorted(set(table) - {_TABLE})
+    if unknown:
+        found, known = (".".join((*outer, name)) for name in (unknown[0], _TABLE))
+        reason = f"expected the table [{known}] alone, found {found}; did you mean {known}?"
+        raise InputError(reason, path=str(path))
 
 
 def _settings(path: Path, table: Mapping[str, object]) -> Settings:

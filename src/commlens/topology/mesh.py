@@ -31,6 +31,9 @@ MAX_AXES = 256
 _SHOWN_AXES = 8
 """How many axes an error names."""
 
+_SHOWN_LETTERS = 60
+"""How much of an axis name an error quotes."""
+
 _GENERATED_NAME = re.compile(r"axis_[0-9]+")
 
 
@@ -266,9 +269,9 @@ class Mesh:
         names = self.axis_names
         if name_or_index in names:
             return names.index(str(name_or_index))
-        known = ", ".join(map(quote, names[:_SHOWN_AXES])) + (", ..." if len(names) > _SHOWN_AXES else "")
+        known = ", ".join(map(_shown, names[:_SHOWN_AXES])) + (", ..." if len(names) > _SHOWN_AXES else "")
         if isinstance(name_or_index, str) and not (name_or_index.isascii() and name_or_index.isdigit()):
-            msg = f"{quote(name_or_index)} is not a valid axis name or index in mesh; its axes are {known}"
+            msg = f"{_shown(name_or_index)} is not a valid axis name or index in mesh; its axes are {known}"
             raise CommlensError(msg)
         index = int(name_or_index) if len(str(name_or_index)) < len(str(1 << 63)) else len(names)
         if not 0 <= index < len(names):
@@ -355,6 +358,10 @@ class Mesh:
         return tuple(digit for digit in digits if digit.size > 1)
 
 
+def _shown(name: str) -> str:
+    return quote(name if len(name) <= _SHOWN_LETTERS else f"{name[:_SHOWN_LETTERS]}...")
+
+
 def _check_axes(names: list[str], sizes: tuple[int, ...]) -> None:
     if not names:
         msg = "a mesh has at least one axis; Mesh.empty() and Mesh.maximal(id) are the meshes without"
@@ -364,13 +371,14 @@ def _check_axes(names: list[str], sizes: tuple[int, ...]) -> None:
         raise CommlensError(msg)
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        msg = f"Mesh has duplicate axis names: {', '.join(map(quote, repeated))}; every axis needs its own"
+        twice = ", ".join(map(_shown, repeated[:_SHOWN_AXES]))
+        msg = f"Mesh has duplicate axis names: {twice}; every axis needs its own"
         raise CommlensError(msg)
     for name, size in zip(names, sizes, strict=True):
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             msg = f"the name of a mesh axis must be a string, found {name!r}"
             raise CommlensError(msg)
         if size < 1:
-            msg = f"mesh axis {quote(name)} must have a size of at least 1, found {size}"
+            msg = f"mesh axis {_shown(name)} must have a size of at least 1, found {size}"
             raise CommlensError(msg)
     device_count(sizes)

@@ -123,7 +123,7 @@ def _count(mode: Mode, replicas: int | None, partitions: int | None) -> int | No
 
 def _faults(opcode: str, listed: DeviceList, mode: Mode, count: int | None, *, check_single: bool) -> Iterator[Fault]:
     """Every fault of groups that are there."""
-    if listed.layout() is not None:  # an iota: even groups that hold each of 0..n-1 once
+    if not listed.is_written_out:  # even groups that hold each of 0..n-1 once
         if count is not None and (check_single or count != 1):
             number = listed.num_devices
             yield from _cover_faults(mode, count, range(count, number), range(number, count))

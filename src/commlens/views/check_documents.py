@@ -40,6 +40,8 @@ class CheckView:
         accepted: how many findings a baseline accepts; None without one.
         gone: how many of the baseline's are no longer there.
         settings: the file that settings were taken from.
+        unread: how many things could not be read.
+        unread_told: whether those are among the findings, or were accepted.
     """
 
     problems: Sequence[Problem]
@@ -48,6 +50,8 @@ class CheckView:
     accepted: int | None = None
     gone: int = 0
     settings: str | None = None
+    unread: int = 0
+    unread_told: bool = True
 
     def table(self, width: int | None) -> Iterator[Line]:
         """Yield the findings, those that differ in their instructions alone together, and how many there are."""
@@ -69,6 +73,7 @@ class CheckView:
             "accepted": self.accepted,
             "gone": self.gone,
             "settings": self.settings,
+            "unread": self.unread,
         }
         yield ("\n" if self.problems else "") + "]" + "".join(f", {to_json(k)}: {to_json(v)}" for k, v in facts.items())
         yield "}\n"
@@ -95,6 +100,8 @@ class CheckView:
         return f"{number} in {counted(self.modules, 'module')}, {counted(len(self.rules), 'rule')} tried"
 
     def _notes(self) -> Iterator[str]:
+        if self.unread and not self.unread_told:
+            yield f"{counted(self.unread, 'thing')} could not be read, of which the rules say nothing."
         if self.accepted is not None:
             gone = f"; {counted(self.gone, 'finding')} of it no longer there, make it anew" if self.gone else ""
             yield f"{counted(self.accepted, 'more finding')} accepted by the baseline{gone}."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import TYPE_CHECKING, Final
 
 from commlens.analysis.checks.questions import figures_of
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
     from commlens.analysis.checks.tracing import Value
     from commlens.hlo import Shape, Subject
+
+_BOUNDS: Final = re.compile(r"\[(\d{1,18}):(\d{1,18})(:\d{1,18})?\]")
 
 
 def find(subject: Subject) -> Iterator[Finding]:
@@ -38,13 +42,61 @@ def find(subject: Subject) -> Iterator[Finding]:
 def _used(shape: Shape, number: int, cuts: Sequence[Value]) -> int | None:
     """Return how many elements some slices take, None where that is as many as are gathered, or cannot be told."""
     whole = shape.num_elements
+    by_operand: dict[Value, list[Value]] = {}
     try:
-        sizes = [cut.instruction.shape.num_elements for cut in cuts]
+        for cut in cuts:
+            by_operand.setdefault(cut.operands[0], []).append(cut)
+        sizes = [_taken(operand.instruction.shape, found) for operand, found in by_operand.items()]
         padded = any(_drops_padding(cut, number) for cut in cuts)
     except UnreadableError:
         return None
     used = sum(size or 0 for size in sizes)
-    return None if whole is None or padded or None in sizes or used >= whole else used
+    short = whole is not None and used < whole
+    return used if short and not padded and None not in sizes and not _is_padding(shape, used, number) else None
+
+
+def _taken(shape: Shape, cuts: Sequence[Value]) -> int | None:
+    """Return how many elements slices of one array take at most: what several take counts once where that shows."""
+    sizes = [cut.instruction.shape.num_elements for cut in cuts]
+    if None in sizes:
+        return None
+    added = sum(size or 0 for size in sizes)
+    boxes = [_box(cut) for cut in cuts]
+    known = [box for box in boxes if box is not None and len(box) == len(shape.dimensions)]
+    along = [place for place in range(len(shape.dimensions)) if len({box[place] for box in known}) > 1]
+    if len(known) < len(boxes) or len(along) > 1:
+        return added
+    across = math.prod(stop - start for place, (start, stop) in enumerate(known[0]) if place not in along)
+    return min(added, across * (_covered([box[along[0]] for box in known]) if along else 1))
+
+
+def _box(cut: Value) -> list[tuple[int, int]] | None:
+    """Return where a slice begins and ends in each dimension; None of one with strides, or that data decide."""
+    written = "".join((cut.instruction.raw_attribute("slice") or "").split())
+    bounds = _BOUNDS.findall(written)
+    whole = "{" + ",".join(f"[{start}:{stop}{step}]" for start, stop, step in bounds) + "}"
+    if cut.instruction.opcode != "slice" or written != whole or any(step not in ("", ":1") for *_, step in bounds):
+        return None
+    return [(int(start), int(stop)) for start, stop, _ in bounds]
+
+
+def _covered(intervals: Sequence[tuple[int, int]]) -> int:
+    """Return how many numbers are in at least one of some intervals.
+
+    Example:
+        >>> _covered([(1, 4), (0, 3), (6, 8)])
+        6
+    """
+    covered = reached = 0
+    for start, stop in sorted(intervals):
+        covered += max(0, stop - max(start, reached))
+        reached = max(reached, stop)
+    return covered
+
+
+def _is_padding(shape: Shape, used: int, number: int) -> bool:
+    """Whether what is not used of a gathered row is no more than uneven shards are filled up with."""
+    return len(shape.dimensions) == 1 and -(-used // number) * number >= shape.dimensions[0]
 
 
 def _drops_padding(cut: Value, number: int) -> bool:
@@ -76,8 +128,8 @@ RULE: Final = Rule(
         "rest was moved and held for nothing. It is what is left when a partitioner cannot go from one sharding to "
         "another and copies everything everywhere first. A slice along another dimension can be made before "
         "gathering; one along the gathered dimension is a collective-permute, an all-to-all or a broadcast, or, where "
-        "each device takes back what it gave, nothing at all. Slices that only take the padding of uneven shards away "
-        "do not count."
+        "each device takes back what it gave, nothing at all. What several slices with fixed bounds take counts once. "
+        "Slices that only take the padding of uneven shards away do not count."
     ),
     source="AllGatherDynamicSliceSimplifier, xla/service/gpu/transforms/all_gather_dynamic_slice_simplifier.cc",
     bad=Example("""HloModule example, replica_count=4

@@ -81,9 +81,10 @@ RULE: Final = Rule(
         "where it depends on data, or several devices take the same part, nothing is said. Where nobody states the "
         "counts, the ids are taken for those of partitions (of replicas without a channel id), and the message says "
         "so. Tables that a text leaves out as {...}, and those of a proto that have two dimensions or more, are not "
-        "known and stop it there. Copies, conversions, reshapes and transposes in between are seen through. GPU and "
-        "TPU back ends make this rewrite themselves, XLA:CPU does not, so there the finding is about the back end; on "
-        "Neuron it is what aws_neuron_rewrite_all_reduce_dynamic_slice is for."
+        "known and stop it there, and so does arithmetic that is more than some 50 steps deep; programs take a dozen. "
+        "Copies, conversions, reshapes and transposes in between are seen through. GPU and TPU back ends make this "
+        "rewrite themselves, XLA:CPU does not, so there the finding is about the back end; on Neuron it is what "
+        "aws_neuron_rewrite_all_reduce_dynamic_slice is for."
     ),
     source="MatchReduceScatter, xla/service/collective_opt_utils.cc",
     bad=Example("""HloModule example, replica_count=4

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from commlens.analysis.checks.running import Problem
 
+_SCHEMA: Final = "commlens.check/1"
 _WANTED: Final = "expected the answer of commlens check --format json"
 
 
@@ -99,6 +100,10 @@ def read_baseline(path: str) -> Baseline:
     findings = answer.get("findings") if _is_object(answer) else None
     if not _is_list(findings):
         reason = f"{_WANTED}, found something without findings"
+        raise InputError(reason, path=path)
+    schema = answer.get("schema") if _is_object(answer) else None
+    if schema != _SCHEMA:
+        reason = f"{_WANTED}, whose schema is {_SCHEMA!r}, found {schema!r}; make it anew with this version"
         raise InputError(reason, path=path)
     keys = [_key(finding) if _is_object(finding) else None for finding in findings]
     if None in keys:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from commlens.analysis.checks.device_values import DeviceValues
+from commlens.analysis.checks.questions import range_of
 from commlens.analysis.checks.uses import Flows
+from commlens.errors import CommlensError
 from commlens.topology import CollectiveOpGroupMode
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ def parts_of_group(subject: Subject, figures: Figures, cut: Value) -> bool:
 
     Raises:
         UnreadableError: the slice or its operand cannot be read.
+        CommlensError: the devices are more than are looked at one by one.
     """
     groups = figures.participation.groups
     number = None if groups is None else groups.num_devices_per_group
@@ -62,20 +65,18 @@ def _device_values(subject: Subject, figures: Figures, groups: DeviceList) -> De
     flows, partitions = subject.ask(Flows), subject.module.num_partitions
     known = subject.num_devices
     number = groups.num_devices if known is None else known
-    if number > _MOST_DEVICES or not 0 <= _largest(groups) < number:
+    smallest, largest = range_of(groups) or (-1, -1)
+    if smallest < 0 or largest >= number:
         return None
+    if number > _MOST_DEVICES:
+        msg = f"the slices of {number:,} devices are more than the {_MOST_DEVICES:,} that are compared"
+        raise CommlensError(msg)
     devices = np.arange(number, dtype=np.int64)
     if known is not None and partitions is not None:
         return DeviceValues(flows, devices // partitions, devices % partitions)
     if figures.mode is CollectiveOpGroupMode.CROSS_REPLICA:
         return DeviceValues(flows, devices, np.zeros_like(devices))
     return DeviceValues(flows, np.zeros_like(devices), devices)
-
-
-def _largest(groups: DeviceList) -> int:
-    """Return the largest id of groups, -1 where there is a negative one or none."""
-    ids = groups.flattened_replica_groups()
-    return int(ids.max()) if ids.size and int(ids.min()) >= 0 else -1
 
 
 def _only_cut_dimension(cut: Value) -> int | None:

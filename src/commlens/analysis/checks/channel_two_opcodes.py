@@ -24,12 +24,14 @@ def find(subject: Subject) -> Iterator[Finding]:
     for site in subject.sites:
         if site.channel_id is not None:
             users.setdefault(site.channel_id, []).append(site)
+    numbered = {site.channel_id for sites in users.values() for site in sites if site.signature.opcode not in _PAIRED}
+    only_mark = numbered == {_MARK}
     for channel, sites in users.items():
         kinds: dict[str, list[str]] = {}
         for site in sites:
             kinds.setdefault(_kind(site), []).append(site.name)
         if len(kinds) > 1:
-            yield _finding(channel, kinds, sites)
+            yield _finding(channel, kinds, sites, only_mark=only_mark)
 
 
 def _kind(site: Site) -> str:
@@ -38,15 +40,15 @@ def _kind(site: Site) -> str:
     return "send and recv" if opcode in _PAIRED else opcode
 
 
-def _finding(channel: int, kinds: dict[str, list[str]], sites: Sequence[Site]) -> Finding:
+def _finding(channel: int, kinds: dict[str, list[str]], sites: Sequence[Site], *, only_mark: bool) -> Finding:
     found = "; ".join(f"{kind} ({some_of(names)})" for kind, names in kinds.items())
     message = f"expected instructions of one kind on channel {channel}, found {found}"
-    is_mark = channel == _MARK and len(sites) >= _SEVERAL and "send and recv" not in kinds
+    is_mark = only_mark and len(sites) >= _SEVERAL and "send and recv" not in kinds
     if is_mark:
         severity: Severity | None = "note"
         message += (
-            ". As JAX does since 0.8, all have the id 1, which then only says that the groups hold global ids; a "
-            "compiler that tells collectives apart by their channel needs new ids"
+            ". As JAX does since 0.8, every collective with a channel id has the id 1, which then only says that the "
+            "groups hold global ids; a compiler that tells collectives apart by their channel needs new ids"
         )
     else:
         severity = None
@@ -64,7 +66,8 @@ RULE: Final = Rule(
         "a send with its recv; anything else is refused, because back ends key communication by the channel. It "
         "happens when a computation is inlined whose ids started again at 1. Give each kind an id of its own: the "
         "pass neuron_unique_channel_id_enforcer{safe=true} does. JAX since 0.8 writes the id 1 on every collective, "
-        "where it is a mark and no number: an id of 1 on three or more collectives is a note. All users are listed."
+        "where it is a mark and no number: where no collective of the module has another id, and three or more have "
+        "that one, it is a note. All users are listed."
     ),
     source="VerifyChannels, xla/service/hlo_verifier.cc",
     bad=Example("""HloModule example, num_partitions=2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from commlens.errors import CommlensError
-from commlens.hlo import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,16 +61,14 @@ def chosen_rules(
     )
 
 
-def rule_of(rules: Iterable[Rule], name: str) -> Rule:
-    """Return the rule of an id, upper and lower case alike.
+def rules_of(rules: Sequence[Rule], pattern: str) -> tuple[Rule, ...]:
+    """Return the rules that a pattern names, upper and lower case alike.
 
     Raises:
-        CommlensError: there is none.
+        CommlensError: it names none.
     """
-    for rule in rules:
-        if rule.id.lower() == name.lower():
-            return rule
-    raise _unknown(rules, name)
+    _check_known(rules, pattern)
+    return tuple(rule for rule in rules if matches(pattern, rule.id))
 
 
 def _check_known(rules: Sequence[Rule], pattern: str) -> None:
@@ -79,7 +77,11 @@ def _check_known(rules: Sequence[Rule], pattern: str) -> None:
 
 
 def _unknown(rules: Iterable[Rule], name: str) -> CommlensError:
-    msg = f"expected the id of a rule, found {name!r}; did you mean {nearest(name, [rule.id for rule in rules])}?"
+    names = [name for rule in rules for name in (rule.id, rule.id.partition("-")[0])]
+    known = {name.lower(): name for name in names}
+    like = [known[each] for each in get_close_matches(name.lower(), known, n=1)]
+    hint = f"did you mean {like[0]}?" if like else "--list-rules shows them all"
+    msg = f"expected the id of a rule, found {name!r}; {hint}"
     return CommlensError(msg)
 
 

@@ -8,7 +8,7 @@ from commlens.analysis.checks.questions import figures_of
 from commlens.analysis.checks.tracing import origin_of, values_of
 from commlens.analysis.checks.uses import Flows
 from commlens.analysis.checks.words import in_bytes
-from commlens.hlo import Example, Finding, Rule, UnreadableError, one_spelling, some_of
+from commlens.hlo import Example, Finding, Rule, UnreadableError, check_listable, one_spelling, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,6 +78,8 @@ class _Spellings:
         """Return a list in the one spelling."""
         known = self._known.get(id(groups))
         if known is None or known[0] is not groups:
+            if groups.layout() is None:
+                check_listable(groups)
             known = self._known[id(groups)] = (groups, one_spelling(groups))
         return known[1]
 

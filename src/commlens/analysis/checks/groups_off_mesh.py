@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.cliques import cliques_of
 from commlens.analysis.checks.questions import faults_of, figures_of, survey_of
+from commlens.analysis.meant_axes import axes_in_order
 from commlens.hlo import Example, Finding, Rule, shortened
-from commlens.topology import axes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +45,7 @@ def _is_off(figures: Figures, mesh: Mesh) -> bool:
     groups = figures.participation.groups
     if groups is None:
         return figures.participation.pairs is not None
-    return groups.num_devices != mesh.num_devices or axes_of(cliques_of(groups).groups, mesh) is None
+    return groups.num_devices != mesh.num_devices or axes_in_order(groups, mesh, "any") is None
 
 
 def _message(figures: Figures, mesh: Mesh) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.questions import sites_with, survey_of
+from commlens.analysis.checks.questions import range_of, sites_with, survey_of
 from commlens.hlo import Example, Rule
 from commlens.topology import CollectiveOpGroupMode as Mode
 
@@ -39,11 +39,11 @@ def _message(subject: Subject, site: Site, fault: Fault) -> str:
 
 def _cures(subject: Subject, signature: Signature) -> Iterator[str]:
     """Yield what would make these ids ids of something: another mode, or more of what they count."""
-    ids = signature.groups.flattened_replica_groups() if signature.groups is not None else None
-    ids = signature.pairs.to_array() if ids is None and signature.pairs is not None else ids
-    if ids is None or not ids.size or int(ids.min()) < 0:
+    joined = signature.pairs if signature.groups is None else signature.groups
+    smallest, largest = (None if joined is None else range_of(joined)) or (-1, -1)
+    if smallest < 0:
         return
-    number = int(ids.max()) + 1
+    number = largest + 1
     yield from _other_modes(subject, signature, number)
     mode = subject.ask(survey_of).figures_of(signature).mode
     if mode is not None:

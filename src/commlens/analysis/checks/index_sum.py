@@ -9,7 +9,7 @@ from commlens.analysis.checks.questions import figures_of
 from commlens.analysis.checks.reducers import reduction_of
 from commlens.analysis.checks.tracing import Origin, origin_of, values_of
 from commlens.analysis.checks.uses import Flows
-from commlens.hlo import Example, Finding, Rule, UnreadableError, one_spelling
+from commlens.hlo import Example, Finding, Rule, UnreadableError, check_listable, one_spelling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,6 +89,8 @@ def _operands(subject: Subject, site: Site) -> Iterator[_Operand]:
             operands = value.operands
             for operand in operands if len(operands) == len(site.signature.operand_shapes) else ():
                 if groups is not None:
+                    if groups.layout() is None:
+                        check_listable(groups)
                     instruction, origin = operand.instruction, origin_of(flows, operand)
                     elements = origin.value.instruction.shape.elements
                     yield _Operand(site, instruction, instruction.shape, origin, elements, one_spelling(groups))

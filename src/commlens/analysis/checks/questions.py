@@ -10,13 +10,14 @@ from commlens.analysis.figures import Survey
 from commlens.analysis.meshes import module_mesh
 from commlens.analysis.participation import Counts
 from commlens.hlo import Finding
-from commlens.topology import CollectiveOpGroupMode, Fault, verify_groups, verify_pairs
+from commlens.topology import CollectiveOpGroupMode, Fault, SourceTargetPairs, verify_groups, verify_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from commlens.analysis.figures import Figures
     from commlens.hlo import Signature, Site, Subject
+    from commlens.topology import DeviceList
 
 _MAY_LEAVE_OUT: Final = frozenset({"collective-broadcast"})
 """Collectives whose groups need not hold every device: the others get zeros."""
@@ -68,6 +69,22 @@ def sites_with(subject: Subject, rule: str, message: Callable[[Site, Fault], str
                 yield Finding.about(fault.message if message is None else message(site, fault), site)
 
 
+def range_of(joined: DeviceList | SourceTargetPairs) -> tuple[int, int] | None:
+    """Return the smallest and the largest id of groups or pairs; None where there are none.
+
+    Groups that are not written out hold each of ``0..n-1``, and nothing is listed.
+
+    Example:
+        >>> from commlens.topology import IotaReplicaGroupList
+        >>> range_of(IotaReplicaGroupList(1 << 20, 1 << 20))
+        (0, 1099511627775)
+    """
+    if not isinstance(joined, SourceTargetPairs) and not joined.is_written_out:
+        return 0, joined.num_devices - 1
+    ids = joined.to_array() if isinstance(joined, SourceTargetPairs) else joined.flattened_replica_groups()
+    return (int(ids.min()), int(ids.max())) if ids.size else None
+
+
 def _faults(signature: Signature, counts: Counts | None, subject: Subject) -> tuple[Fault, ...]:
     replicas, partitions = (None, None) if counts is None else (counts.replicas, counts.partitions)
     mode = subject.ask(survey_of).figures_of(signature).mode
@@ -88,7 +105,7 @@ def _faults(signature: Signature, counts: Counts | None, subject: Subject) -> tu
 def _negative(signature: Signature, found: list[Fault]) -> Iterator[Fault]:
     """Name negative ids, which are out of range whatever the counts are."""
     groups = signature.groups
-    if groups is None or groups.layout() is not None or any(fault.rule == "id-out-of-range" for fault in found):
+    if groups is None or not groups.is_written_out or any(fault.rule == "id-out-of-range" for fault in found):
         return
     ids = groups.flattened_replica_groups()
     if ids.size and int(ids.min()) < 0:

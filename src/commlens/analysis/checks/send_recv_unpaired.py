@@ -5,14 +5,17 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from commlens.hlo import Example, Finding, Rule, shortened, some_of
+from commlens.analysis.members import pairs_key
+from commlens.hlo import Example, Finding, Rule, UnreadableError, shortened, signature_of, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from commlens.hlo import Site, Subject
+    from commlens.hlo import Instruction, Site, Subject
 
 _OTHER: Final[Mapping[str, str]] = MappingProxyType({"send": "recv", "recv": "send"})
+_ANY: Final = "any"
+"""The channel of what does not state it in a way that can be read."""
 
 
 def find(subject: Subject) -> Iterator[Finding]:
@@ -22,15 +25,42 @@ def find(subject: Subject) -> Iterator[Finding]:
         opcode = site.signature.opcode
         if opcode in _OTHER and not site.signature.is_host_transfer:
             channels.setdefault(site.channel_id, {"send": [], "recv": []})[opcode].append(site)
+    unread = _unread(subject)
     for channel, found in channels.items():
-        yield from _channel(channel, found["send"], found["recv"])
+        hidden = frozenset(opcode for opcode, its in unread if its in (channel, _ANY))
+        yield from _channel(channel, found["send"], found["recv"], hidden)
 
 
-def _channel(channel: int | None, sends: Sequence[Site], recvs: Sequence[Site]) -> Iterator[Finding]:
+def _unread(subject: Subject) -> frozenset[tuple[str, int | str | None]]:
+    """Return the opcodes and channels of sends and recvs that cannot be read; they may be the other end of others."""
+    if not any(item.opcode in _OTHER for item in subject.found.unread):
+        return frozenset()
+    found: set[tuple[str, int | str | None]] = set()
+    for each in subject.module.instructions_of(frozenset(_OTHER)):
+        try:
+            signature_of(each)
+        except UnreadableError:
+            found.add((each.opcode, _channel_of(each)))
+    return frozenset(found)
+
+
+def _channel_of(instruction: Instruction) -> int | str | None:
+    try:
+        return instruction.channel_id
+    except UnreadableError:
+        return _ANY
+
+
+def _channel(
+    channel: int | None, sends: Sequence[Site], recvs: Sequence[Site], hidden: frozenset[str]
+) -> Iterator[Finding]:
+    """Look at the sends and recvs of one channel; ``hidden`` are the opcodes of which some there are not read."""
     where = "without a channel id" if channel is None else f"on channel {channel}"
     if not sends or not recvs:
         for site in (*sends, *recvs):
             opcode = site.signature.opcode
+            if _OTHER[opcode] in hidden:
+                continue
             message = f"expected a {_OTHER[opcode]} {where} for this {opcode}, found none; give both one channel id"
             yield Finding.about(message, site)
     elif channel is not None and (len(sends) > 1 or len(recvs) > 1):
@@ -46,10 +76,11 @@ def _channel(channel: int | None, sends: Sequence[Site], recvs: Sequence[Site]) 
 def _pair(where: str, send: Site, recv: Site) -> Iterator[Finding]:
     """Compare a send with its recv."""
     sent, received = send.signature, recv.signature
-    if sent.pairs is not None and received.pairs is not None and sent.pairs != received.pairs:
+    stated = sent.pairs, received.pairs
+    if stated[0] is not None and stated[1] is not None and pairs_key(stated[0]) != pairs_key(stated[1]):
         message = (
             f"expected the send and the recv {where} to state the same source-target pairs, found "
-            f"{shortened(sent.pairs)} and {shortened(received.pairs)}"
+            f"{shortened(stated[0])} and {shortened(stated[1])}"
         )
         yield Finding.about(message, send, recv)
     if sent.operand_shapes != received.result_shapes:
@@ -69,7 +100,8 @@ RULE: Final = Rule(
     documentation=(
         "A send and its recv find each other by their channel id. Here a channel has only one of the two, or several "
         "of one kind, or the two state different source-target pairs or shapes: the device that waits does so for "
-        "ever, or takes the wrong data. Transfers to the host are left out, their other end is not in the module. Of "
+        "ever, or takes the wrong data. The order of pairs means nothing, and an end that cannot be read may be the "
+        "missing one. Transfers to the host are left out, their other end is not in the module. Of "
         "a program that is split into several modules, each with one end, the rule is to be ignored. All on a channel "
         "are listed."
     ),

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from commlens.analysis.checks.questions import figures_of
-from commlens.hlo import Example, Finding, Rule
+from commlens.analysis.checks.start_done_unpaired import ends_of, go_together
+from commlens.analysis.checks.tracing import values_of
+from commlens.analysis.checks.uses import Flows
+from commlens.hlo import Example, Finding, Rule, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commlens.hlo import Shape, Signature, Subject
+    from commlens.hlo import Shape, Signature, Site, Subject
 
 _KEEPS: Final = frozenset({"all-reduce", "collective-permute", "collective-broadcast"})
 """Collectives of which every result has the shape of its operand."""
@@ -24,6 +27,25 @@ def find(subject: Subject) -> Iterator[Finding]:
             size = 0 if groups is None else groups.num_devices_per_group or 0
             for message in _mismatches(site.signature, size if size > 1 else None):
                 yield Finding.about(message, site)
+            if site.signature.is_async:
+                yield from _done(subject.ask(Flows), site)
+
+
+def _done(flows: Flows, site: Site) -> Iterator[Finding]:
+    """Compare what the done of a start gives with the results that the start states."""
+    stated = [str(shape) for shape in site.signature.result_shapes]
+    for value in values_of(flows, site.instruction):
+        try:
+            dones, _ = ends_of(value.frame.uses, value.position)
+            shapes = [[str(leaf) for leaf in done.shape.leaves()] for done in dones]
+        except UnreadableError:  # a rule of its own says so
+            continue
+        for done, found in zip(dones, shapes, strict=True):
+            if found != stated and go_together(site.instruction, done):
+                message = (
+                    f"expected the done to have the results of its start, {', '.join(stated)}, found {', '.join(found)}"
+                )
+                yield Finding.about(message, site, done)
 
 
 def _mismatches(signature: Signature, size: int | None) -> Iterator[str]:
@@ -104,10 +126,11 @@ RULE: Final = Rule(
         "The result of an all-gather must be as many times as large as its operand, along its dimension, as a group "
         "has devices; that of a reduce-scatter that many times smaller; an all-to-all splits a dimension that many "
         "times, or has that many operands; all-reduce, collective-permute and collective-broadcast keep shapes; and "
-        "all of them keep types. A group has the devices that really take part: with a channel id and without "
-        "use_global_device_ids each replica brings all its partitions. Where the counts that this needs are not "
-        "known, and for groups of one device, only what does not depend on them is compared. It happens when groups "
-        "were changed without the shapes, or the flag without the groups."
+        "all of them keep types; and the done of a start gives the results that the start states. A group has the "
+        "devices that really take part: with a channel id and without use_global_device_ids each replica brings all "
+        "its partitions. Where the counts that this needs are not known, and for groups of one device, only what does "
+        "not depend on them is compared. It happens when groups were changed without the shapes, or the flag without "
+        "the groups."
     ),
     source="CheckShape and CheckReplicaGroups, xla/service/hlo_verifier.cc; xla/service/shape_inference.cc",
     bad=Example("""HloModule example, replica_count=4

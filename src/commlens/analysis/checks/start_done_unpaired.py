@@ -45,7 +45,7 @@ def find(subject: Subject) -> Iterator[Finding]:
 
 def _start(site: Site, start: Instruction, uses: Uses, position: int) -> Iterator[Finding]:
     """Look for the one done of a start."""
-    dones, elsewhere = _ends(uses, position)
+    dones, elsewhere = ends_of(uses, position)
     kind = start.opcode
     if len(dones) > 1:
         names = some_of([done.name for done in dones])
@@ -55,7 +55,7 @@ def _start(site: Site, start: Instruction, uses: Uses, position: int) -> Iterato
     elif not dones and not elsewhere:
         yield Finding.about(f"expected a done of this {kind}, found none; the collective is never waited for", site)
     for done in dones:
-        if not _go_together(start, done):
+        if not go_together(start, done):
             message = f"expected the done of {kind} to be of its kind, found {_kind(done)}"
             yield Finding.about(message, site, done)
         stated = _channel(done)
@@ -67,8 +67,16 @@ def _start(site: Site, start: Instruction, uses: Uses, position: int) -> Iterato
             yield Finding.about(message, site, done)
 
 
-def _ends(uses: Uses, position: int) -> tuple[list[Instruction], bool]:
-    """Return the dones that a start leads to, and whether its value goes where they cannot be seen."""
+def ends_of(uses: Uses, position: int) -> tuple[list[Instruction], bool]:
+    """Return the dones that a start leads to, and whether its value goes where they cannot be seen.
+
+    Args:
+        uses: the edges of its computation.
+        position: where it stands in that.
+
+    Raises:
+        UnreadableError: a user has no opcode that can be read.
+    """
     dones: list[Instruction] = []
     pending, seen, elsewhere = [position], {position}, False
     while pending:
@@ -94,7 +102,7 @@ def _kind(instruction: Instruction) -> str:
     return instruction.raw_attribute("custom_call_target") or instruction.opcode
 
 
-def _go_together(start: Instruction, done: Instruction) -> bool:
+def go_together(start: Instruction, done: Instruction) -> bool:
     """Whether a done is that of a start: of one operation, or both of the general form."""
     operations = {base_opcode(_kind(each))[0] for each in (start, done)}
     return len(operations) == 1 or "async" in operations
