@@ -151,7 +151,80 @@ def test_the_end_of_a_schedule_is_said() -> None:
     answer = hosts({"a": text_of(REDUCE, GATHER), "b": text_of(REDUCE)})
     first = answer.first_difference
     assert first is not None
-    assert (first.position, first.members["b"]) == (1, "nothing: its schedule ends after 1")
+    assert (first.position, first.members["b"]) == (1, "nothing: its list of 1 collective ends before")
+
+
+def test_a_collective_in_front_of_a_loop_on_one_host_only() -> None:
+    """The rows of a loop are listed before it: what a list ends with and what runs are told apart."""
+    before = IN_A_LOOP.format(line=GATHER, trips=3)
+    answer = hosts({"a": text_of(REDUCE, *LOOP, before=before), "b": text_of(*LOOP, before=before)})
+    first = answer.first_difference
+    assert first is not None
+    assert (first.position, first.order, first.running_position) == (1, "listed", 0)
+    assert first.members["a"].startswith("all-reduce ar")
+    assert first.members["b"] == "nothing: its list of 1 collective ends before"
+
+
+def test_two_hosts_that_differ_in_something_small() -> None:
+    """What each does where they part is told apart whatever it is that differs."""
+    cast = REDUCE.replace("f32[4] all-reduce", "bf16[4] all-reduce")
+    first = hosts({"a": text_of(REDUCE), "b": text_of(cast)}).first_difference
+    assert first is not None
+    assert ("results f32[4]" in first.members["a"], "results bf16[4]" in first.members["b"]) == (True, True)
+
+
+def test_members_of_the_first_difference_always_differ() -> None:
+    """Where words do not tell two collectives apart, it is said that they are not the same."""
+    other = "mul {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] multiply(x, y)\n}\n"
+    listed = ["{" + ",".join(f"{{{2 * i},{2 * i + 1}}}" for i in order) + "}" for order in (range(64), range(64))]
+    swapped = listed[1].replace("{126,127}", "{127,126}")
+    pairs = {
+        "reduction": (text_of(REDUCE), text_of(REDUCE.replace("add", "mul"), before=other)),
+        "members": tuple(text_of(GATHER.replace("{{0,1}}", groups), partitions=128) for groups in (listed[0], swapped)),
+        "dimension": tuple(
+            text_of(
+                "q = f32[4,4] parameter(1)", GATHER.replace("f32[8]", shape).replace("(p)", "(q)").replace("={0}", at)
+            )
+            for shape, at in (("f32[8,4]", "={0}"), ("f32[4,8]", "={1}"))
+        ),
+    }
+    for texts in pairs.values():
+        first = hosts(dict(zip("ab", texts, strict=True))).first_difference
+        assert first is not None
+        assert first.members["a"] != first.members["b"]
+
+
+# --- counts ---------------------------------------------------------------------------------------------------------
+
+COUNTS = {
+    "partitions": ("num_partitions=6", "num_partitions=12"),
+    "replicas": ("replica_count=2, num_partitions=6", "num_partitions=6"),
+    "same-devices": ("replica_count=2, num_partitions=6", "num_partitions=12"),
+}
+
+
+def counted(counts: str) -> str:
+    """Return a module for a number of devices."""
+    return text_of(REDUCE).replace("num_partitions=2", counts)
+
+
+@pytest.mark.parametrize("pair", COUNTS.values(), ids=COUNTS.keys())
+def test_hosts_for_different_numbers_of_devices_disagree(pair: tuple[str, str]) -> None:
+    """The same collectives in modules for other numbers of devices are no agreement, and it is said who has which."""
+    answer = hosts({"a": counted(pair[0]), "b": counted(pair[0]), "c": counted(pair[1])})
+    module = only(answer)
+    assert (answer.agree, module.agree, module.differences) == (False, False, ())
+    assert [each.paths for each in module.counts] == [("a", "b"), ("c",)]
+    assert module.notes[0].startswith("the hosts are not for the same number of devices: a and b ")
+
+
+def test_counts_that_nobody_states_do_not_disagree() -> None:
+    """What is not stated is not different."""
+    answer = hosts(
+        {"a": counted("num_partitions=6"), "b": counted("num_partitions=6").replace(", num_partitions=6", "")}
+    )
+    assert answer.agree is True
+    assert [(each.replica_count, each.num_partitions) for each in only(answer).counts] == [(1, 6), (None, None)]
 
 
 def test_other_channels_are_a_note() -> None:

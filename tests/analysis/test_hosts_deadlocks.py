@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commlens.analysis.hosts_deadlocks import together
+from commlens.analysis.hosts_crossings import crossing_of, groups_in, together
+from commlens.analysis.hosts_rings import ring_of_many
 from commlens.topology import CollectiveDeviceList, IotaReplicaGroupList, SourceTargetPairs
 from hosting import GATHER, REDUCE, hosts, only, text_of
 from strategies import iota_groups
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from commlens.topology import DeviceList
 
+Groups = list[list[int]]
 
-def slow_together(first: list[list[int]], second: list[list[int]]) -> set[tuple[int, int]]:
+
+# --- two devices ----------------------------------------------------------------------------------------------------
+
+
+def slow_together(first: Groups, second: Groups) -> set[tuple[int, int]]:
     """Try every two devices."""
     devices = sorted({device for group in first for device in group})
 
-    def meet(groups: list[list[int]], a: int, b: int) -> bool:
+    def meet(groups: Groups, a: int, b: int) -> bool:
         return any(a in group and b in group for group in groups)
 
     return {(a, b) for a, b in combinations(devices, 2) if meet(first, a, b) and meet(second, a, b)}
@@ -52,17 +60,173 @@ def test_pairs_that_meet_in_pairs(first: list[tuple[int, int]], second: list[tup
     assert found == slow_together([[*pair] for pair in first], [[*pair] for pair in second])
 
 
-def test_what_nobody_knows_deadlocks_nobody() -> None:
-    """Unknown groups and groups beyond all counting name no devices."""
-    assert together(None, CollectiveDeviceList([[0, 1]])) == []
-    assert together(IotaReplicaGroupList(100_000, 100_000), IotaReplicaGroupList(100_000, 100_000)) == []
+def test_what_nobody_knows_is_not_claimed() -> None:
+    """Unknown groups, groups of nobody knows how many devices, and groups beyond all counting: nothing is claimed."""
+    huge = IotaReplicaGroupList(100_000, 100_000)
+    for first, second in ((None, CollectiveDeviceList([[0, 1]])), (CollectiveDeviceList([]), huge), (huge, huge)):
+        crossing = crossing_of(first, second)
+        assert (crossing.blocks, crossing.ring, crossing.complete) == ([], None, False)
 
 
-def test_groups_without_common_members_do_not_deadlock() -> None:
-    """Another order alone is no deadlock: who is in one group of the one meets nobody of it in the other."""
-    first = REDUCE.replace("{{0,1}}", "{{0,1},{2,3}}")
-    second = GATHER.replace("{{0,1}}", "{{0,2},{1,3}}")
+# --- rings ----------------------------------------------------------------------------------------------------------
+
+
+def gets_stuck(
+    collectives: Sequence[Groups], orders: tuple[Sequence[int], Sequence[int]], kinds: Mapping[int, int]
+) -> bool:
+    """Let devices run: each comes to its next collective once its groups in the last one are complete."""
+    devices = sorted({device for groups in collectives for group in groups for device in group})
+    programs = {
+        device: [number for number in orders[kinds[device]] if any(device in group for group in collectives[number])]
+        for device in devices
+    }
+    steps = dict.fromkeys(devices, 0)
+
+    def has_come(device: int, number: int) -> bool:
+        return programs[device].index(number) <= steps[device]
+
+    moved = True
+    while moved:
+        moved = False
+        for device in devices:
+            if steps[device] == len(programs[device]):
+                continue
+            number = programs[device][steps[device]]
+            mates = [mate for group in collectives[number] if device in group for mate in group]
+            if all(has_come(mate, number) for mate in mates):
+                steps[device] += 1
+                moved = True
+    return any(steps[device] < len(programs[device]) for device in devices)
+
+
+def can_get_stuck(collectives: Sequence[Groups], orders: tuple[Sequence[int], Sequence[int]]) -> bool:
+    """Try every placement of devices to two kinds of hosts."""
+    devices = sorted({device for groups in collectives for group in groups for device in group})
+    placements = (dict(zip(devices, kinds, strict=True)) for kinds in product(range(2), repeat=len(devices)))
+    return any(gets_stuck(collectives, orders, kinds) for kinds in placements)
+
+
+@st.composite
+def some_groups(draw: st.DrawFn, number: int = 6) -> Groups:
+    """Return groups of some devices, each in one of them or in none."""
+    homes = draw(st.lists(st.integers(0, 3), min_size=number, max_size=number))
+    groups: dict[int, list[int]] = {}
+    for device, home in enumerate(homes):
+        groups.setdefault(home, []).append(device)
+    groups.pop(3, None)
+    return list(groups.values()) or [[0]]
+
+
+some_pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(some_groups() | some_pairs, some_groups() | some_pairs)
+def test_two_collectives_deadlock_where_some_placement_does(first: Groups, second: Groups) -> None:
+    """A ring is found if and only if devices on some hosts get stuck, and those of the ring on its hosts do."""
+    joined = [
+        SourceTargetPairs(each) if isinstance(each[0], tuple) else CollectiveDeviceList(each)
+        for each in (first, second)
+    ]
+    waiting = [[[*group] for group in groups_in(each)] for each in joined]
+    crossing = crossing_of(*joined)
+    assert crossing.complete
+    assert (crossing.ring is not None) is can_get_stuck(waiting, ([0, 1], [1, 0]))
+    if crossing.ring is not None:
+        devices = [wait.device for wait in crossing.ring]
+        assert len(set(devices)) == len(devices)
+        others = {device: kind for kind in (0, 1) for group in waiting for each in group for device in each}
+        assert gets_stuck(waiting, ([0, 1], [1, 0]), others | {wait.device: wait.kind for wait in crossing.ring})
+        for wait, awaited in zip(crossing.ring, (*crossing.ring[1:], crossing.ring[0]), strict=True):
+            assert any({wait.device, awaited.device} <= {*group} for group in waiting[wait.collective])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(some_groups(5), min_size=3, max_size=4), st.data())
+def test_several_collectives_deadlock_where_some_placement_does(collectives: list[Groups], data: st.DataObject) -> None:
+    """Rings through three collectives and more are those that the twin gets stuck in."""
+    order = data.draw(st.permutations(range(len(collectives))))
+    ranks = [order.index(number) for number in range(len(collectives))]
+    ring, complete = ring_of_many(collectives, ranks)
+    orders = (list(range(len(collectives))), order)
+    assert complete
+    assert (ring is not None) is can_get_stuck(collectives, orders)
+    if ring is not None:
+        kinds = dict.fromkeys(range(5), 0) | {wait.device: wait.kind for wait in ring}
+        assert gets_stuck(collectives, orders, kinds)
+
+
+# --- hosts ----------------------------------------------------------------------------------------------------------
+
+ROWS = REDUCE.replace("{{0,1}}", "{{0,1},{2,3}}")
+COLUMNS = GATHER.replace("{{0,1}}", "{{0,2},{1,3}}")
+
+
+def test_axes_of_a_mesh_deadlock_in_a_ring() -> None:
+    """Collectives that no two devices share: 0 waits for 1, which waits for 3, which waits for 2, which waits for 0."""
+    one, other = (text_of(*lines, partitions=4) for lines in ((ROWS, COLUMNS), (COLUMNS, ROWS)))
+    (difference,) = only(hosts({"0": one, "1": other, "2": other, "3": one})).differences
+    assert difference.order_only
+    (deadlock,) = difference.deadlocks
+    assert (deadlock.paths, deadlock.collectives, deadlock.num_blocks) == (("0", "1"), ("ar", "ag"), 0)
+    assert [(wait.device, wait.path, wait.waits_in) for wait in deadlock.ring] == [
+        (0, "0", "ar"),
+        (1, "1", "ag"),
+        (3, "0", "ar"),
+        (2, "1", "ag"),
+    ]
+
+
+def test_groups_that_form_no_ring_do_not_deadlock() -> None:
+    """Another order alone is no deadlock: groups that hang together like a tree come to an end on all placements."""
+    second = GATHER.replace("{{0,1}}", "{{1,2},{0,3}}")
+    first = REDUCE.replace("{{0,1}}", "{{0,1},{2},{3}}")
     answer = hosts({"a": text_of(first, second, partitions=4), "b": text_of(second, first, partitions=4)})
     (difference,) = only(answer).differences
-    assert difference.order_only
-    assert difference.deadlocks == ()
+    assert (difference.order_only, difference.deadlocks, difference.deadlocks_complete) == (True, (), True)
+
+
+LINES = [
+    f"c.{number} = f32[4] all-reduce(p), channel_id={number + 1}, replica_groups={{}}, use_global_device_ids=true, "
+    f"to_apply=add"
+    for number in range(3)
+]
+
+
+def test_a_ring_through_three_collectives() -> None:
+    """No two of them are enough, the three are: the last one runs first on some hosts."""
+    lines = [line.replace("{}", groups) for line, groups in zip(LINES, ("{{0,1}}", "{{1,2}}", "{{2,0}}"), strict=True)]
+    one, other = (text_of(*each, partitions=3) for each in (lines, [lines[2], *lines[:2]]))
+    (difference,) = only(hosts({"a": one, "b": other})).differences
+    (deadlock,) = difference.deadlocks
+    assert deadlock.collectives == ("c.0", "c.1", "c.2")
+    assert [(wait.device, wait.waits_in) for wait in deadlock.ring] == [(2, "c.1"), (1, "c.0"), (0, "c.2")]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(some_groups(4), min_size=2, max_size=3), st.data())
+def test_hosts_deadlock_where_some_placement_does(collectives: list[Groups], data: st.DataObject) -> None:
+    """Two modules are said to deadlock if and only if some placement of devices to their hosts does."""
+    order = data.draw(st.permutations(range(len(collectives))))
+    spelled = ["{" + ",".join("{" + ",".join(map(str, group)) + "}" for group in each) + "}" for each in collectives]
+    lines = [
+        f"q.{number} = f32[{number + 1}] parameter({number + 1})\n"
+        + line.replace("{}", groups).replace("f32[4]", f"f32[{number + 1}]").replace("(p)", f"(q.{number})")
+        for number, (line, groups) in enumerate(zip(LINES[: len(spelled)], spelled, strict=True))
+    ]
+    one, other = (text_of(*each, partitions=4) for each in (lines, [lines[number] for number in order]))
+    found = [each for difference in only(hosts({"a": one, "b": other})).differences for each in difference.deadlocks]
+    assert bool(found) is can_get_stuck(collectives, (list(range(len(collectives))), order))
+
+
+def test_what_is_not_known_is_said() -> None:
+    """Where nobody knows who takes part, that there is no deadlock is not claimed."""
+    lines = [line.replace("{}", groups) for line, groups in zip(LINES, ("{}", "{{0,1}}"), strict=False)]
+    texts = [text_of(*each).replace(", num_partitions=2", "") for each in (lines, lines[::-1])]
+    answer = only(hosts({"a": texts[0], "b": texts[1]}))
+    (difference,) = answer.differences
+    assert (difference.deadlocks, difference.deadlocks_complete) == ((), False)
+    assert answer.notes == (
+        "whether devices of a and b can wait for each other is not known: who takes part is not, or more orders would "
+        "have to be tried than are",
+    )

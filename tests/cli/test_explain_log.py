@@ -94,6 +94,17 @@ def test_many_candidates_and_messages_are_not_all_shown(run: Run, folder: Path) 
     assert len(answer_of(run, "many.log", "many.hlo")["candidates"]) == 150 * 302  # type: ignore[arg-type]
 
 
+def test_what_was_left_out_is_said(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more messages than are answered some are left out: not found is no answer for those."""
+    monkeypatch.setattr("commlens.analysis.logs.explaining.MOST_MESSAGES", 4)
+    (folder / "many.log").write_text("".join(f"all-reduce.{number} is slow\n" for number in range(100, 110)))
+    outcome = run("explain-log", "many.log", "step.hlo")
+    assert outcome.out.startswith("not found among the 4 messages that are answered; 6 more were left out\n")
+    said = "6 of 10 messages were left out: the first 2 and the last 2 different ones are answered."
+    assert " ".join(outcome.out.split()).endswith(said)
+    assert answer_of(run, "many.log", "step.hlo")["found"] is None
+
+
 # --- JSON and CSV ---------------------------------------------------------------------------------------------------
 
 
@@ -127,7 +138,8 @@ def test_json_has_the_keys_of_the_contract(run: Run, folder: Path) -> None:
         (5, 1, False),
         (6, 1, True),
     ]
-    assert answer["messages"][0]["said"] == {"devices": [4, 5, 6, 7], "kind": "cross_module", "op_id": 2}  # type: ignore[index]
+    said = {"devices": [4, 5, 6, 7], "num_local_participants": 4, "kind": "cross_module", "op_id": 2}
+    assert answer["messages"][0]["said"] == said  # type: ignore[index]
 
 
 def test_csv_has_a_line_for_each_candidate(run: Run, folder: Path) -> None:

@@ -209,3 +209,41 @@ def test_hostile_names_do_nothing(run: Run, tmp_path: Path, form: str) -> None:
     outcome = run("hosts", *map(str, files), "--format", form, columns=300)
     assert outcome.code == 1
     assert all(line.isprintable() for line in outcome.out.splitlines())
+
+
+# --- deadlocks and counts -------------------------------------------------------------------------------------------
+
+
+def test_a_ring_is_said_in_words(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for whom in which collective, and on which hosts the devices have to be for that."""
+    columns = GATHER.replace("{{0,1},{2,3}}", "{{0,2},{1,3}}")
+    for number, lines in enumerate(((REDUCE, columns), (columns, REDUCE))):
+        (tmp_path / f"{number}.hlo").write_text(module(*lines))
+    monkeypatch.chdir(tmp_path)
+    outcome = run("hosts", "0.hlo", "1.hlo")
+    assert outcome.code == 1
+    assert (
+        "deadlock: ar and ag run in different order on 0.hlo and 1.hlo; devices 0, 1, 3, 2 may wait for each other in a "
+        "ring, 0 for 1 in ar, 1 for 3 in ag, 3 for 2 in ar, 2 for 0 in ag. They do if 0 and 3 are on hosts of the first "
+        "kind and 1 and 2 on hosts of the second; which device is on which host the modules do not say."
+    ) in " ".join(outcome.out.split())
+    (difference,) = json.loads(run("hosts", "0.hlo", "1.hlo", "--format", "json").out)["modules"][0]["differences"]
+    assert difference["deadlocks"][0]["ring"][0] == {"device": 0, "path": "0.hlo", "waits_in": "ar"}
+    assert difference["deadlocks_complete"] is True
+
+
+def test_other_numbers_of_devices(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that is for another number of devices is a difference by itself: exit code 1."""
+    for number, partitions in enumerate((4, 4, 8)):
+        (tmp_path / f"{number}.hlo").write_text(
+            module(REDUCE).replace("num_partitions=4", f"num_partitions={partitions}")
+        )
+    monkeypatch.chdir(tmp_path)
+    outcome = run("hosts", "0.hlo", "1.hlo", "2.hlo")
+    assert outcome.code == 1
+    assert outcome.out.startswith(
+        "3 hosts do not agree\n\nstep on 3 hosts: the same collectives, though not for the same"
+    )
+    assert "0.hlo and 1.hlo (replicas 1, partitions 4), 2.hlo (replicas 1, partitions 8)" in " ".join(
+        outcome.out.split()
+    )

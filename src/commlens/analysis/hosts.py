@@ -35,7 +35,7 @@ class Hosts:
 
     @property
     def agree(self) -> bool | None:
-        """Whether all hosts run the same collectives in the same order; None where that cannot be claimed."""
+        """Whether all hosts run the same collectives in the same order, on as many devices; None: it is not known."""
         verdicts = [module.agree for module in self.modules]
         if self.absent or False in verdicts:
             return False
@@ -92,7 +92,7 @@ def compare_hosts(members: Sequence[HostModule], inputs: Sequence[str], survey: 
         ...     members.append(survey.look_at(module))
         >>> answer = compare_hosts(members, ["a", "b"], survey)
         >>> answer.agree, answer.as_dict()["missing"], answer.first_difference.members["b"]
-        (False, {'b': ['r']}, 'nothing: its schedule ends after 0')
+        (False, {'b': ['r']}, 'nothing: its list of 0 collectives ends before')
     """
     grouping = grouped(members, inputs)
     modules = tuple(compare_module(name, found, survey.meanings) for name, found in grouping.groups)

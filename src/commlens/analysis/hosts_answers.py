@@ -24,12 +24,14 @@ class FirstDifference:
         position: how many collectives are the same on all hosts before it.
         order: what the position counts: rows as the report lists them, or collectives as they run, where the lists are
             the same and only loops and branches stand elsewhere.
+        running_position: how many collectives run in the same way on all hosts before they part.
         module: name of the module.
         members: path -> what the host does there.
     """
 
     position: int
     order: Literal["listed", "running"]
+    running_position: int
     module: str
     members: Mapping[str, str]
 
@@ -40,6 +42,7 @@ class FirstDifference:
             "module": self.module,
             "members": dict(self.members),
             "order": self.order,
+            "running_position": self.running_position,
         }
 
 
@@ -111,7 +114,9 @@ class HostDifference:
         usual: a module of the others.
         position: where they part from it, counted as :class:`FirstDifference` says.
         changes: what differs.
-        deadlocks: collectives in which devices of the two would wait for each other.
+        deadlocks: collectives in which devices of the two can wait for each other.
+        deadlocks_complete: whether there are none where none is named; False where it is not known who takes part, or
+            more would have to be tried than is.
     """
 
     paths: tuple[str, ...]
@@ -119,6 +124,7 @@ class HostDifference:
     position: int
     changes: tuple[HostChange, ...]
     deadlocks: tuple[Deadlock, ...]
+    deadlocks_complete: bool
 
     @property
     def order_only(self) -> bool:
@@ -134,7 +140,27 @@ class HostDifference:
             "order_only": self.order_only,
             "changes": [change.as_dict() for change in self.changes],
             "deadlocks": [deadlock.as_dict() for deadlock in self.deadlocks],
+            "deadlocks_complete": self.deadlocks_complete,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class HostCounts:
+    """Some hosts whose modules are for the same number of devices.
+
+    Attributes:
+        replica_count: replicas; None where nobody states them.
+        num_partitions: partitions likewise.
+        paths: their modules.
+    """
+
+    replica_count: int | None
+    num_partitions: int | None
+    paths: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return them in their JSON form."""
+        return {"replica_count": self.replica_count, "num_partitions": self.num_partitions, "paths": list(self.paths)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +196,14 @@ class ModuleOnHosts:
     Attributes:
         module: its name.
         paths: where the hosts have it.
-        agree: whether they run the same collectives equally often in the same order; None where that cannot be claimed,
-            because something is unread and the modules are not the same byte by byte.
+        agree: whether they run the same collectives equally often in the same order and are for the same number of
+            devices; None where that cannot be claimed, because something is unread and the modules are not the same
+            byte by byte.
         first_difference: where they part; None where they do not.
         missing: path -> names of the collectives that others have and the host lacks.
         extra: path -> names of the collectives that the host has and most others lack.
         differences: how hosts differ from most others.
+        counts: the hosts by the numbers of replicas and partitions that they state, the most first.
         rest: the hosts by what does not communicate, the most first; texts and protos apart.
         notes: what to know of the comparison, in sentences.
     """
@@ -187,6 +215,7 @@ class ModuleOnHosts:
     missing: Mapping[str, tuple[str, ...]]
     extra: Mapping[str, tuple[str, ...]]
     differences: tuple[HostDifference, ...]
+    counts: tuple[HostCounts, ...]
     rest: tuple[RestOfHosts, ...]
     notes: tuple[str, ...]
 
@@ -201,6 +230,7 @@ class ModuleOnHosts:
             "missing": {path: list(names) for path, names in self.missing.items()},
             "extra": {path: list(names) for path, names in self.extra.items()},
             "differences": [difference.as_dict() for difference in self.differences],
+            "counts": [each.as_dict() for each in self.counts],
             "rest": [each.as_dict() for each in self.rest],
             "notes": list(self.notes),
         }

@@ -1,54 +1,73 @@
-"""Collectives that two hosts run in different order, and the devices that would wait for each other.
+"""Collectives that two kinds of hosts run in different order, and the devices that can wait for each other then.
 
-A device waits in a collective until all members of its group have come to it. Let one device run X before Y and
-another one Y before X: where both are in one group of X and in one group of Y, the first waits in X for the second, and
-the second in Y for the first. Members of different groups never wait for each other.
+Two collectives are looked at by themselves, see :mod:`commlens.analysis.hosts_crossings`; three and more only where no
+two of them are enough, see :mod:`commlens.analysis.hosts_rings`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from commlens.analysis.limits import FULL_LIMIT
-from commlens.errors import CommlensError
-from commlens.topology import SourceTargetPairs
+from commlens.analysis.hosts_crossings import MOST_TRIED, Crossing, crossing_of, groups_in, size_of
+from commlens.analysis.hosts_rings import ring_of_many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
-    from commlens.analysis.matching import Move
-    from commlens.analysis.meanings import Meanings
+    from commlens.analysis.hosts_rings import Groups
+    from commlens.analysis.matching import Matching
+    from commlens.analysis.meanings import Meaning, Meanings
     from commlens.analysis.schedules import Schedule
-    from commlens.topology import DeviceList
 
 MOST_BLOCKS: Final = 16
 """Most blocks of devices that are named for two collectives."""
 
 _Ids: TypeAlias = npt.NDArray[np.int64]
-_Joined: TypeAlias = "DeviceList | SourceTargetPairs"
+
+
+@dataclass(frozen=True, slots=True)
+class RingWait:
+    """A device that waits for the next one of a ring; the last one waits for the first.
+
+    Attributes:
+        device: the device.
+        path: a module of the hosts that it has to be on for that.
+        waits_in: name of the collective, in that module of the two which is named first.
+    """
+
+    device: int
+    path: str
+    waits_in: str
+
+    def as_dict(self) -> dict[str, object]:
+        """Return it in its JSON form."""
+        return {"device": self.device, "path": self.path, "waits_in": self.waits_in}
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlock:
-    """Two collectives that some hosts run in one order and others in the other one.
+    """Collectives that some hosts run in one order and others in another one.
 
     Attributes:
         paths: a module of each kind.
-        collectives: names of the two, in the order of the first module.
+        collectives: names of the two collectives, or of those of a ring, in the order of the first module.
         devices: blocks of devices, any two of which wait for each other where one is on a host of the first kind and
-            the other on one of the second; the first of many blocks.
+            the other on one of the second; the first of many blocks. None at all where it takes more than two devices.
         num_blocks: how many blocks there are.
+        ring: devices that wait for each other where each is on a host of the kind that it names: one ring of those that
+            there can be.
     """
 
     paths: tuple[str, str]
-    collectives: tuple[str, str]
+    collectives: tuple[str, ...]
     devices: tuple[tuple[int, ...], ...]
     num_blocks: int
+    ring: tuple[RingWait, ...]
 
     def as_dict(self) -> dict[str, object]:
         """Return the deadlock in its JSON form."""
@@ -57,95 +76,136 @@ class Deadlock:
             "collectives": list(self.collectives),
             "devices": [list(block) for block in self.devices],
             "num_blocks": self.num_blocks,
+            "ring": [wait.as_dict() for wait in self.ring],
         }
 
 
 def deadlocks_of(
-    schedule: Schedule, reorders: Sequence[Sequence[Move]], meanings: Meanings, paths: tuple[str, str]
-) -> Iterator[Deadlock]:
-    """Yield, for everything that has moved, the nearest collective with which devices deadlock.
+    schedules: tuple[Schedule, Schedule], matching: Matching, meanings: Meanings, paths: tuple[str, str]
+) -> tuple[tuple[Deadlock, ...], bool]:
+    """Return, for everything that has moved, the nearest collective with which devices can deadlock.
+
+    Only where there is none, rings through three collectives and more are looked for.
 
     Args:
-        schedule: the schedule of the first module.
-        reorders: how the second one differs in order.
+        schedules: those of the two modules.
+        matching: which of their steps belong together.
         meanings: what the numbers of meanings mean.
         paths: the two modules.
-    """
-    ranks = {step: rank for rank, step in enumerate(schedule.in_order())}
-    known: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-    seen: set[tuple[int, int]] = set()
-    for move in chain.from_iterable(reorders):
-        crossings = ((step, other) for step in move.before for other in move.crossed)
-        for step, other in crossings:
-            first, second = sorted((step, other), key=lambda each: ranks[each])
-            numbers = (schedule.steps[first].meaning, schedule.steps[second].meaning)
-            if numbers not in known:
-                known[numbers] = together(meanings[numbers[0]].joined, meanings[numbers[1]].joined)
-            blocks = known[numbers]
-            if blocks and (first, second) not in seen:
-                seen.add((first, second))
-                names = (schedule.steps[first].name, schedule.steps[second].name)
-                yield Deadlock(paths, names, tuple(blocks[:MOST_BLOCKS]), len(blocks))
-                break
-
-
-def together(first: _Joined | None, second: _Joined | None) -> list[tuple[int, ...]]:
-    """Return the devices that meet in both of two collectives.
-
-    Args:
-        first: the groups or pairs of one; None where they are not known.
-        second: those of the other.
 
     Returns:
-        Blocks of two devices and more, each in one group of both; empty where there are none, or where there are more
-        devices than anybody looks at.
-
-    Example:
-        >>> from commlens.topology import CollectiveDeviceList
-        >>> together(CollectiveDeviceList([[0, 1, 2], [3, 4, 5]]), CollectiveDeviceList([[0, 1], [2, 3], [4, 5]]))
-        [(0, 1), (4, 5)]
+        The deadlocks; and whether nothing was left out because it is unknown or too large.
     """
-    if first is None or second is None:
-        return []
-    if isinstance(first, SourceTargetPairs) or isinstance(second, SourceTargetPairs):
-        return _pairs_together(first, second)
-    try:
-        ids, groups = _numbered(first)
-        others, other_groups = _numbered(second)
-    except CommlensError:
-        return []
-    common, places, other_places = np.intersect1d(ids, others, return_indices=True)
-    keys = groups[places] * (int(other_groups.max(initial=0)) + 1) + other_groups[other_places]
-    order = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    blocks = np.split(common[order], starts[1:])
-    return sorted(tuple(block.tolist()) for block in blocks if len(block) > 1)
+    orders = _Orders(schedules, matching, meanings)
+    names = [schedules[0].steps[step].name for step in orders.steps]
+    found = [_deadlock(crossing, places, names, paths) for places, crossing in orders.crossings()]
+    if not found and orders.complete:
+        found = [_deadlock(crossing, places, names, paths) for places, crossing in orders.wider()]
+    return tuple(found), orders.complete
 
 
-def _pairs_together(first: _Joined, second: _Joined) -> list[tuple[int, ...]]:
-    """Return the pairs of the one whose ends meet in the other too."""
-    if isinstance(first, SourceTargetPairs):
-        ends = _ends(first)
-        if isinstance(second, SourceTargetPairs):
-            return sorted(ends & _ends(second))
-        homes = {device: second.group_of(device) for pair in ends for device in pair}
-        groups = {device: None if home is None else home[0] for device, home in homes.items()}
-        return sorted((a, b) for a, b in ends if groups[a] is not None and groups[a] == groups[b])
-    return _pairs_together(second, first)
+def _deadlock(crossing: Crossing, places: Sequence[int], names: Sequence[str], paths: tuple[str, str]) -> Deadlock:
+    waits = crossing.ring or ()
+    ring = tuple(RingWait(wait.device, paths[wait.kind], names[places[wait.collective]]) for wait in waits)
+    collectives = tuple(names[places[number]] for number in sorted({wait.collective for wait in waits}))
+    return Deadlock(paths, collectives, tuple(crossing.blocks[:MOST_BLOCKS]), len(crossing.blocks), ring)
 
 
-def _ends(pairs: SourceTargetPairs) -> set[tuple[int, int]]:
-    """Return the two devices of each pair, the smaller one first."""
-    return {(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]}
+class _Orders:
+    """The collectives that two schedules have in common, in the order of either.
 
+    Attributes:
+        steps: their numbers in the first schedule, in the order in which that one runs them.
+        complete: whether nothing was left out so far.
 
-def _numbered(groups: DeviceList) -> tuple[_Ids, _Ids]:
-    """Return the devices of all groups, and beside each the number of its group.
-
-    Raises:
-        CommlensError: there are more than anybody looks at.
+    Args:
+        schedules: the two schedules.
+        matching: which of their steps belong together.
+        meanings: what the numbers of meanings mean.
     """
-    if groups.num_devices > FULL_LIMIT:
-        msg = f"expected at most {FULL_LIMIT} devices, found {groups.num_devices}"
-        raise CommlensError(msg)
-    return groups.flattened_replica_groups(), np.repeat(np.arange(groups.num_replica_groups), groups.group_sizes())
+
+    def __init__(self, schedules: tuple[Schedule, Schedule], matching: Matching, meanings: Meanings) -> None:
+        places, others = ({step: place for place, step in enumerate(each.in_order())} for each in schedules)
+        pairs = sorted((places[i], others[j], i, j) for i, j in matching.pairs if i in places and j in others)
+        first, second = schedules
+        common = [
+            (other, i, meanings[first.steps[i].meaning])
+            for _, other, i, j in pairs
+            if meanings[first.steps[i].meaning].sets == meanings[second.steps[j].meaning].sets
+        ]
+        moved = {step for moves in matching.reorders for move in moves for step in move.before}
+        moved |= {i for i, _ in matching.displaced}
+        self.steps = [i for _, i, _ in common]
+        self.complete = True
+        self._ranks = np.array([other for other, _, _ in common], dtype=np.int64)
+        self._meanings = [meaning for _, _, meaning in common]
+        self._sets = _numbers([meaning.sets for meaning in self._meanings])
+        self._moved = [place for place, step in enumerate(self.steps) if step in moved]
+        self._known: dict[tuple[int, int], Crossing] = {}
+
+    def crossings(self) -> Iterator[tuple[tuple[int, int], Crossing]]:
+        """Yield two collectives in which devices can deadlock, by their places in the first order."""
+        seen: set[tuple[int, int]] = set()
+        for place in self._moved:
+            for other in self._crossed(place):
+                two = (min(place, other), max(place, other))
+                crossing = self._crossing(two)
+                if crossing.ring is not None and two not in seen:
+                    seen.add(two)
+                    yield two, crossing
+                    break
+
+    def _crossed(self, place: int) -> list[int]:
+        """Return what runs on the other side of something in the second order, of equal groups the nearest alone."""
+        places = np.arange(len(self._ranks))
+        behind = self._ranks - self._ranks[place]
+        crossed = np.flatnonzero((places - place) * behind < 0)
+        crossed = crossed[np.argsort(np.abs(behind[crossed]), kind="stable")]
+        _, first = np.unique(self._sets[crossed], return_index=True)
+        return crossed[np.sort(first)].tolist()
+
+    def _crossing(self, two: tuple[int, int]) -> Crossing:
+        first, second = two
+        key = (int(self._sets[first]), int(self._sets[second]))
+        if key not in self._known:
+            self._known[key] = _crossing_of(self._meanings[first], self._meanings[second])
+        self.complete = self.complete and (self._known[key].complete or self._known[key].ring is not None)
+        return self._known[key]
+
+    def wider(self) -> Iterator[tuple[list[int], Crossing]]:
+        """Yield rings through three collectives and more, one for each stretch that both orders have in one piece."""
+        ranks = np.argsort(np.argsort(self._ranks))
+        highest = np.maximum.accumulate(ranks)
+        bounds = [0, *(np.flatnonzero(highest == np.arange(len(ranks))) + 1).tolist()]
+        for start, end in pairwise(bounds):
+            if end - start < 3:
+                continue
+            places = list(range(start, end))
+            groups = _all_groups([self._meanings[place] for place in places])
+            if groups is None:
+                self.complete = False
+                continue
+            ring, complete = ring_of_many(groups, ranks[start:end].tolist())
+            self.complete = self.complete and complete
+            if ring is not None:
+                yield places, Crossing([], ring, complete)
+
+
+def _numbers(values: Sequence[Hashable]) -> _Ids:
+    """Number values, equal ones alike."""
+    known: dict[Hashable, int] = {}
+    return np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int64)
+
+
+def _crossing_of(first: Meaning, second: Meaning) -> Crossing:
+    if first.host_transfer or second.host_transfer:
+        return Crossing([], None, complete=True)
+    return crossing_of(first.joined, second.joined)
+
+
+def _all_groups(meanings: Sequence[Meaning]) -> list[Groups] | None:
+    """Return the groups of some collectives; None where some are unknown, or they are more than anybody tries."""
+    joined = [meaning.joined for meaning in meanings if not meaning.host_transfer]
+    if any(each is None for each in joined) or sum(size_of(each) for each in joined if each is not None) > MOST_TRIED:
+        return None
+    return [() if each.host_transfer or each.joined is None else groups_in(each.joined) for each in meanings]

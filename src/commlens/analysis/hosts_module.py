@@ -1,27 +1,25 @@
-"""One module as several hosts have it: where their schedules part, who lacks what, who would wait for whom."""
+"""One module as several hosts have it: how many devices it is for, who lacks what, who would wait for whom."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.change_details import listed_shapes, times
-from commlens.analysis.changes import described, step_changes
+from commlens.analysis.changes import step_changes
 from commlens.analysis.hosts_answers import (
-    FirstDifference,
     HostChange,
+    HostCounts,
     HostDifference,
     HostPlace,
     ModuleOnHosts,
     RestOfHosts,
 )
 from commlens.analysis.hosts_deadlocks import deadlocks_of
-from commlens.analysis.hosts_survey import run_of
+from commlens.analysis.hosts_partings import partings_of
 from commlens.analysis.matching import match
-from commlens.analysis.schedules import AGAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from commlens.analysis.changes import ChangeKind, StepChange
     from commlens.analysis.hosts_answers import HostChangeKind
@@ -30,9 +28,7 @@ if TYPE_CHECKING:
     from commlens.analysis.meanings import Meanings
     from commlens.analysis.schedules import Schedule
 
-_Order: TypeAlias = Literal["listed", "running"]
-
-_STEP: Final = "step"
+_SHOWN: Final = 3
 
 _KINDS: Final[Mapping[ChangeKind, HostChangeKind]] = MappingProxyType(
     {"removed": "missing", "added": "extra", "changed": "changed", "order": "order"}
@@ -56,104 +52,64 @@ def compare_module(name: str, members: Sequence[HostModule], meanings: Meanings)
     others = [each for each in alike.values() if each is not usual]
     matchings = [match(usual[0].schedule, each[0].schedule, meanings) for each in others]
     lacking, beyond = _lacking(usual, others, matchings)
-    order, positions = _partings(usual, others, members)
+    partings = partings_of([usual, *others], members)
+    differences = tuple(
+        _difference(usual, each, matching, position, meanings)
+        for each, matching, position in zip(others, matchings, partings.positions, strict=True)
+    )
+    counts = tuple(_counts(members))
     return ModuleOnHosts(
         module=name,
         paths=tuple(member.path for member in members),
-        agree=_agree(members, others),
-        first_difference=_first_difference(name, members, order, min(positions), meanings) if positions else None,
+        agree=_agree(members, others, counts),
+        first_difference=partings.first_difference(name, members, meanings) if others else None,
         missing=lacking,
         extra=beyond,
-        differences=tuple(
-            _difference(usual, each, matching, position, meanings)
-            for each, matching, position in zip(others, matchings, positions, strict=True)
-        ),
+        differences=differences,
+        counts=counts,
         rest=tuple(_rest(members)),
-        notes=tuple(_notes(alike.values())),
+        notes=(*_notes_on_counts(counts), *_notes_on_channels(alike.values()), *_notes_on_deadlocks(differences)),
     )
 
 
-def _agree(members: Sequence[HostModule], others: Sequence[object]) -> bool | None:
-    if others:
+def _agree(members: Sequence[HostModule], others: Sequence[object], counts: Sequence[HostCounts]) -> bool | None:
+    if others or not _fit(counts):
         return False
     same = len({member.content for member in members}) == 1
     return True if same or not any(member.unread for member in members) else None
 
 
-# --- where they part -------------------------------------------------------------------------------------------------
+# --- how many devices they are for -----------------------------------------------------------------------------------
 
 
-def _first_difference(
-    name: str, members: Sequence[HostModule], order: _Order, position: int, meanings: Meanings
-) -> FirstDifference:
-    descriptions = {member.path: _at(member.schedule, position, order, meanings) for member in members}
-    return FirstDifference(position, order, name, descriptions)
+def _counts(members: Sequence[HostModule]) -> Iterator[HostCounts]:
+    """Yield the hosts by the counts that their modules are for, most of them first."""
+    alike: dict[tuple[int | None, int | None], list[str]] = {}
+    for member in members:
+        alike.setdefault((member.replica_count, member.num_partitions), []).append(member.path)
+    for (replicas, partitions), paths in sorted(alike.items(), key=lambda entry: -len(entry[1])):
+        yield HostCounts(replicas, partitions, tuple(paths))
 
 
-def _partings(
-    usual: Sequence[HostModule], others: Sequence[Sequence[HostModule]], members: Sequence[HostModule]
-) -> tuple[_Order, list[int]]:
-    """Return how positions are counted, and where each kind of hosts parts from most others."""
-    schedules = [each[0].schedule for each in (usual, *others)]
-    order: _Order = "listed" if _lists_tell(schedules, members) else "running"
-    tokens = [[*(_listed if order == "listed" else _running)(schedule)] for schedule in schedules]
-    return order, [_parting(tokens[0], each) for each in tokens[1:]]
+def _fit(counts: Sequence[HostCounts]) -> bool:
+    """Whether hosts can be of one job: what several of them state is the same."""
+    columns = ({each.replica_count for each in counts}, {each.num_partitions for each in counts})
+    return all(len(column - {None}) <= 1 for column in columns)
 
 
-def _lists_tell(schedules: Sequence[Schedule], members: Sequence[HostModule]) -> bool:
-    """Whether the rows as they are listed show how each schedule differs from the first.
-
-    They do not where only loops or branches stand elsewhere, and a text lists computations in another order than a
-    proto.
-    """
-    lists = [[*_listed(schedule)] for schedule in schedules]
-    return len({member.format for member in members}) == 1 and all(each != lists[0] for each in lists[1:])
+def _notes_on_counts(counts: Sequence[HostCounts]) -> Iterator[str]:
+    if not _fit(counts):
+        yield "the hosts are not for the same number of devices: " + ", ".join(map(_counted, counts))
 
 
-def _parting(mine: Sequence[tuple[str, Hashable]], theirs: Sequence[tuple[str, Hashable]]) -> int:
-    """Return how many steps two lists have in common before they part."""
-    pairs = enumerate(zip(mine, theirs, strict=False))
-    place = next((place for place, (a, b) in pairs if a != b), min(len(mine), len(theirs)))
-    return sum(kind == _STEP for kind, _ in mine[:place])
-
-
-def _listed(schedule: Schedule) -> Iterator[tuple[str, Hashable]]:
-    """Yield the steps as they are listed."""
-    return ((_STEP, run_of(step)) for step in schedule.steps)
-
-
-def _running(schedule: Schedule) -> Iterator[tuple[str, Hashable]]:
-    """Yield the steps as they run, and where parts begin and end."""
-    pending: list[int | None] = [~0]
-    while pending:
-        item = pending.pop()
-        if item is None:
-            yield "end", None
-        elif item >= 0:
-            yield _STEP, run_of(schedule.steps[item])
-        else:
-            part = schedule.parts[~item]
-            if part.role == AGAIN:
-                yield part.role, tuple(run_of(schedule.steps[step]) for step in part.items)
-            else:
-                yield "begin", part.role
-                pending += [None, *reversed(part.items)]
-
-
-def _at(schedule: Schedule, position: int, order: _Order, meanings: Meanings) -> str:
-    """Describe what a schedule has at a position."""
-    numbers = range(len(schedule.steps)) if order == "listed" else schedule.in_order()
-    if position >= len(numbers):
-        return f"nothing: its schedule ends after {len(numbers):,}"
-    step = schedule.steps[numbers[position]]
-    meaning = meanings[step.meaning]
-    channel = "" if step.channel is None else f", channel {step.channel}"
-    shapes = listed_shapes(meaning.operand_shapes)
-    line = "" if step.line is None else f" line {step.line}"
-    runs = "" if step.runs == 1 else f", runs {times(step.runs)}"
-    branch = ", in a branch of a conditional" if step.conditional else ""
-    what = f"{meaning.opcode} {step.name}{channel}, {described(meanings, step.meaning)}"
-    return f"{what}, operands {shapes}{runs}{branch}, in {step.computation}{line}"
+def _counted(counts: HostCounts) -> str:
+    paths, more = counts.paths[:_SHOWN], len(counts.paths) - _SHOWN
+    *some, last = [*paths, f"{more:,} more"] if more > 0 else paths
+    who = f"{', '.join(some)} and {last}" if some else last
+    replicas, partitions = (
+        "unknown" if each is None else each for each in (counts.replica_count, counts.num_partitions)
+    )
+    return f"{who} (replicas {replicas}, partitions {partitions})"
 
 
 # --- who lacks what -------------------------------------------------------------------------------------------------
@@ -204,12 +160,14 @@ def _difference(
     schedules = (usual[0].schedule, those[0].schedule)
     changes = step_changes(*schedules, matching, meanings)
     paths = (usual[0].path, those[0].path)
+    deadlocks, complete = deadlocks_of(schedules, matching, meanings, paths)
     return HostDifference(
         paths=tuple(member.path for member in those),
         usual=paths[0],
         position=position,
         changes=tuple(_change(change, schedules, meanings) for change in changes),
-        deadlocks=tuple(deadlocks_of(schedules[0], matching.reorders, meanings, paths)),
+        deadlocks=deadlocks,
+        deadlocks_complete=complete,
     )
 
 
@@ -233,7 +191,7 @@ def _rest(members: Sequence[HostModule]) -> Iterator[RestOfHosts]:
         yield RestOfHosts(form, found[0].rest.fingerprint, tuple(member.path for member in found), tuple(names))
 
 
-def _notes(alike: Iterable[Sequence[HostModule]]) -> Iterator[str]:
+def _notes_on_channels(alike: Iterable[Sequence[HostModule]]) -> Iterator[str]:
     for members in alike:
         channels = members[0].channels
         different = next((member for member in members if member.channels != channels), None)
@@ -243,4 +201,14 @@ def _notes(alike: Iterable[Sequence[HostModule]]) -> Iterator[str]:
             yield (
                 f"{members[0].path} and {different.path} run the same collectives on other channels: "
                 f"{number:,} channel ids differ"
+            )
+
+
+def _notes_on_deadlocks(differences: Iterable[HostDifference]) -> Iterator[str]:
+    for difference in differences:
+        if not (difference.deadlocks or difference.deadlocks_complete):
+            who = f"{difference.usual} and {difference.paths[0]}"
+            yield (
+                f"whether devices of {who} can wait for each other is not known: "
+                "who takes part is not, or more orders would have to be tried than are"
             )

@@ -31,6 +31,8 @@ class HostModule:
         path: where it came from.
         name: the module's name.
         format: ``"text"`` or ``"proto"``.
+        replica_count: replicas that it is for; None where nobody states them.
+        num_partitions: partitions likewise.
         schedule: its collectives in order.
         flow: equal where the same collectives run equally often in the same order; whatever they are called.
         content: equal where the whole module is the same, byte by byte.
@@ -41,6 +43,8 @@ class HostModule:
     path: str
     name: str
     format: str
+    replica_count: int | None
+    num_partitions: int | None
     schedule: Schedule
     flow: int
     content: bytes
@@ -107,7 +111,18 @@ class HostSurvey:
             rest = rest_of(module, found)
         schedule = self._schedules.setdefault(schedule, schedule)
         flow = self._flow(schedule)
-        return HostModule(module.path, module.name, module.format, schedule, flow, content, rest, report.unread)
+        return HostModule(
+            module.path,
+            module.name,
+            module.format,
+            module.replica_count,
+            module.num_partitions,
+            schedule,
+            flow,
+            content,
+            rest,
+            report.unread,
+        )
 
     def _flow(self, schedule: Schedule) -> int:
         """Return a number for what runs in which order, parts from the inside out."""

@@ -13,7 +13,7 @@ from commlens.views.words import counted, cut, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from commlens.analysis import FirstDifference, HostChange, HostDifference, HostPlace, Hosts, ModuleOnHosts
+    from commlens.analysis import Deadlock, FirstDifference, HostChange, HostDifference, HostPlace, Hosts, ModuleOnHosts
 
 _STYLES: Final[Mapping[str, str]] = MappingProxyType(
     {"changed": "yellow", "missing": "red", "extra": "green", "order": "magenta"}
@@ -71,6 +71,8 @@ def verdict_of(module: ModuleOnHosts) -> str:
     if module.agree:
         return f"on {number}: the same collectives in the same order"
     different = sum(len(difference.paths) for difference in module.differences)
+    if not different:
+        return f"on {number}: the same collectives, though not for the same number of devices"
     return f"on {number}: {different:,} of them {'differs' if different == 1 else 'differ'} from the others"
 
 
@@ -82,6 +84,8 @@ def position_table(first: FirstDifference) -> Table:
 
 def _position_lines(first: FirstDifference, width: int | None) -> Iterator[Line]:
     running = " of what runs" if first.order == "running" else ""
+    if first.order == "listed" and first.running_position != first.position:
+        running = f" of the list; as they run, at position {first.running_position:,} already"
     yield line(styled(f"they part at position {first.position:,}{running}", BOLD))
     for what, paths in _at_position(first).items():
         yield from wrapped([Span(word) for word in _some(paths).split(" ")], width, indent="    ")
@@ -127,18 +131,43 @@ def notes_of(module: ModuleOnHosts) -> Iterator[tuple[str, str]]:
     """Yield what else there is to say of a module, each with its style."""
     for difference in module.differences:
         for deadlock in difference.deadlocks[:_MOST_CHANGES]:
-            blocks = ", ".join("{" + ",".join(map(str, block)) + "}" for block in deadlock.devices)
-            more = deadlock.num_blocks - len(deadlock.devices)
-            others = f" and {more:,} blocks more" if more else ""
-            names, paths = " and ".join(deadlock.collectives), " and ".join(deadlock.paths)
-            yield (
-                f"deadlock: {names} run in different order on {paths}; any two devices of "
-                f"{cut(blocks, _MOST_WHAT)}{others} wait for each other if one is on a host of the first kind and one "
-                "on a host of the second.",
-                WARNING,
-            )
+            names, paths = _listed(deadlock.collectives), " and ".join(deadlock.paths)
+            how = _blocks(deadlock) if deadlock.num_blocks else _ring(deadlock)
+            yield f"deadlock: {names} run in different order on {paths}; {how}.", WARNING
     yield from ((f"{note}.", DIM) for note in _rest_notes(module))
     yield from ((f"{note}.", DIM) for note in module.notes)
+
+
+def _blocks(deadlock: Deadlock) -> str:
+    """Say which devices wait for each other in two collectives that both of them are in."""
+    blocks = ", ".join("{" + ",".join(map(str, block)) + "}" for block in deadlock.devices)
+    more = deadlock.num_blocks - len(deadlock.devices)
+    others = f" and {more:,} blocks more" if more else ""
+    return (
+        f"any two devices of {cut(blocks, _MOST_WHAT)}{others} wait for each other if one is on a host of the first "
+        "kind and one on a host of the second"
+    )
+
+
+def _ring(deadlock: Deadlock) -> str:
+    """Say how some devices can wait for each other in a ring."""
+    ring = deadlock.ring
+    following = [*ring[1:], ring[0]]
+    steps = ", ".join(
+        f"{wait.device} for {other.device} in {wait.waits_in}" for wait, other in zip(ring, following, strict=True)
+    )
+    hosts = [_listed([str(wait.device) for wait in ring if wait.path == path]) for path in deadlock.paths]
+    devices = ", ".join(str(wait.device) for wait in ring)
+    return (
+        f"devices {cut(devices, _MOST_WHAT)} may wait for each other in a ring, {cut(steps, _MOST_WHAT)}. They do if "
+        f"{cut(hosts[0], _MOST_WHAT)} are on hosts of the first kind and {cut(hosts[1], _MOST_WHAT)} on hosts of the "
+        "second; which device is on which host the modules do not say"
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Name some things, with an "and" before the last one."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def _rest_notes(module: ModuleOnHosts) -> Iterator[str]:

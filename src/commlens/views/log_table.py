@@ -68,6 +68,8 @@ def summary_of(answer: LogExplanation) -> str:
     if not answer.reports:
         return f"{messages} about collectives; give the module to see which"
     found = sum(message.found for message in answer.messages)
+    if not found and answer.left_out:
+        return f"not found among the {messages} that are answered; {answer.left_out:,} more were left out"
     if not found:
         return f"not found: {messages} about collectives, none of which the modules have"
     if found == len(answer.messages):
@@ -109,7 +111,7 @@ def notes_of(message: LogMessage, answer: LogExplanation) -> Iterator[tuple[str,
     if message.means is not None:
         yield message.means, DIM
     if answer.reports and not message.found:
-        near = "; these run on its devices, under other ids" if message.candidates else ""
+        near = "; only a part of what it says is true of these" if message.candidates else ""
         yield f"not found{near}.", WARNING
     yield from ((f"{printable(note)}.", DIM) for note in message.notes)
 

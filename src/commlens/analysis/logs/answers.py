@@ -23,8 +23,8 @@ class Candidate(Record):
     Attributes:
         message: position of the message, counted from 0.
         match: ``"full"`` where all that the message says is true of it; ``"unknown"`` where nothing is wrong, but
-            something cannot be told; ``"partial"`` where its devices are those of the message and its channel or its
-            name is another: no collective has both.
+            something cannot be told; ``"partial"`` where its devices, its channel or its name are those of the message
+            and something else is not: of no collective all is true.
         path: where its module came from.
         module: name of its module.
         name: its name.
@@ -96,17 +96,19 @@ class LogExplanation:
         candidates: the collectives they can be about, message by message, in row order.
         reports: the modules that were searched.
         notes: what else there is to say, in sentences.
+        left_out: how many messages were not answered, for there are more different ones than are.
     """
 
     messages: Sequence[LogMessage]
     candidates: Sequence[Candidate]
     reports: Sequence[Report]
     notes: Sequence[str] = field(default_factory=tuple)
+    left_out: int = 0
 
     @property
-    def found(self) -> bool:
-        """Whether some message can be about a collective of the modules."""
-        return any(message.found for message in self.messages)
+    def found(self) -> bool | None:
+        """Whether some message can be about a collective of the modules; None: one of those left out may be."""
+        return any(message.found for message in self.messages) or (None if self.left_out else False)
 
     def of(self, message: int) -> list[Candidate]:
         """Return the candidates of the message at a position."""

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Final
 from commlens.analysis.limits import id_limit
 from commlens.analysis.logs.answers import Candidate, LogExplanation, LogMessage
 from commlens.analysis.logs.fitting import Fitting, outside
+from commlens.analysis.logs.hearing import hear
 from commlens.analysis.logs.recognising import Listener
 from commlens.analysis.logs.records import records_of
-from commlens.analysis.logs.searching import Searched
+from commlens.analysis.logs.searching import Labels, Searched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from commlens.analysis.figures import Figures
     from commlens.analysis.logs.fitting import Fit, Match
+    from commlens.analysis.logs.hearing import Heard
     from commlens.analysis.logs.recognising import Joined, MessageKind, Recognised
     from commlens.analysis.logs.records import LogStream
     from commlens.analysis.logs.said import Said
@@ -26,21 +28,9 @@ if TYPE_CHECKING:
     from commlens.hlo import Module, Signature
 
 MOST_MESSAGES: Final = 10_000
-"""Most different messages of one log that are answered."""
+"""Most different messages of one log that are answered: half of them the first, half of them the last."""
 
-_EXCERPT: Final = 400
 _MOST_RANKS: Final = 8
-
-
-@dataclass(slots=True)
-class _Heard:
-    """A message and how often it was heard."""
-
-    line: int
-    text: str
-    recognised: Recognised
-    ranks: set[int]
-    count: int = 1
 
 
 def explain_log(
@@ -84,7 +74,10 @@ def explain_log(
         [('g', ['model'], [4, 5, 6, 7])]
     """
     searched = [Searched.of(module, mesh, full=full) for module in modules]
-    heard, left_out = _heard(_stream(log), searched, kinds)
+    op_names = frozenset(row.op_name for each in searched for row in each.rows if row.op_name is not None)
+    listener = Listener(Labels(searched), op_names, kinds)
+    hearing = hear(records_of(_stream(log), listener.needles()), listener, MOST_MESSAGES)
+    heard = hearing.messages()
     messages: list[LogMessage] = []
     candidates: list[Candidate] = []
     for position, each in enumerate(heard):
@@ -92,8 +85,17 @@ def explain_log(
         found = asked.candidates()
         messages.append(_answered(each, asked, found))
         candidates += found
-    notes = [f"{left_out:,} more messages were left out: no more than {MOST_MESSAGES:,} are answered"]
-    return LogExplanation(messages, candidates, [each.report for each in searched], notes if left_out else [])
+    reports = [each.report for each in searched]
+    notes = [_left_out(hearing.left_out, sum(each.count for each in heard))] if hearing.left_out else []
+    return LogExplanation(messages, candidates, reports, notes, hearing.left_out)
+
+
+def _left_out(number: int, answered: int) -> str:
+    half = MOST_MESSAGES // 2
+    return (
+        f"{number:,} of {number + answered:,} messages were left out: the first {half:,} and the last {half:,} "
+        "different ones are answered"
+    )
 
 
 def _stream(log: str | bytes | LogStream) -> LogStream:
@@ -102,32 +104,7 @@ def _stream(log: str | bytes | LogStream) -> LogStream:
     return io.BytesIO(log) if isinstance(log, bytes) else log
 
 
-def _heard(log: LogStream, searched: Sequence[Searched], kinds: Sequence[MessageKind]) -> tuple[list[_Heard], int]:
-    """Return the messages of a log, each once, and how many there are beyond the limit."""
-    listener = Listener(
-        frozenset(name for each in searched for name in each.called),
-        frozenset(row.op_name for each in searched for row in each.rows if row.op_name is not None),
-        kinds,
-    )
-    heard: dict[tuple[object, ...], _Heard] = {}
-    left_out: set[int] = set()
-    for record in records_of(log, listener.needles()):
-        for recognised in listener.messages(record.text):
-            said = recognised.said
-            key = (recognised.kind, recognised.note, *said.key)
-            known = heard.get(key)
-            ranks = set[int]() if said.rank is None else {said.rank}
-            if known is not None:
-                known.count += 1
-                known.ranks |= ranks
-            elif len(heard) < MOST_MESSAGES:
-                heard[key] = _Heard(record.line, record.text[:_EXCERPT], recognised, ranks)
-            else:
-                left_out.add(hash(key))
-    return sorted(heard.values(), key=lambda each: each.line), len(left_out)
-
-
-def _answered(heard: _Heard, asked: _Question, found: Sequence[Candidate]) -> LogMessage:
+def _answered(heard: Heard, asked: _Question, found: Sequence[Candidate]) -> LogMessage:
     recognised = heard.recognised
     return LogMessage(
         heard.line,
@@ -186,34 +163,45 @@ class _Question:
         if self.recognised.own is not None:
             return [each for module in self.searched for each in self._of_kind(module, self.recognised.own)]
         found = [each for module in self._asked() for each in self._fitting(module)]
-        fitting = [each for each in found if each.match != "partial"]
-        return self._by_number(fitting) if fitting else found
+        fitting = [each for each in found if each[0].match != "partial"]
+        return self._by_number(fitting or found)
 
     def _asked(self) -> list[Searched]:
         """Return the modules that it can be about."""
         name = self.said.module
         return [each for each in self.searched if name is None or each.report.module.name == name]
 
-    def _fitting(self, module: Searched) -> Iterator[Candidate]:
+    def _fitting(self, module: Searched) -> Iterator[tuple[Candidate, bool]]:
+        """Yield what fits, each with whether it has the number that the message names."""
         said = self.said
         fitting = Fitting(said, module.num_devices, self.limit)
         fits: dict[Figures, Fit | None] = {}
         named = {position: how for name in said.names or () for position, how in module.named(name).items()}
         by_devices = said.devices is not None or said.groups is not None
-        for position, row in enumerate(module.rows):
-            if said.names is not None and position not in named and not by_devices:
-                continue
+        positions = range(len(module.rows)) if said.names is None or by_devices else sorted(named)
+        for position in positions:
+            row = module.rows[position]
             if row.figures not in fits:
                 fits[row.figures] = fitting.fit(row.figures)
             fit = fits[row.figures]
             if fit is None or not self._is_of_kind(row):
                 continue
-            wrong = list(self._wrong(row, is_named=position in named))
-            if wrong and not by_devices and position not in named:
+            number = self._number_of(module, position)
+            wrong = [*self._wrong(row, is_named=position in named)]
+            is_meant = by_devices or position in named or bool(number)
+            if (wrong and not (by_devices or position in named)) or (fit.wrong and not (is_meant or said.channel)):
                 continue
-            match: Match = "partial" if wrong else "unknown" if fit.match == "unknown" or row.ids else "full"
-            why = [named.get(position, ""), fit.why, *self._true(row), *wrong, *_as_written(row, fit)]
-            yield self._candidate(module, row, match, why, fit)
+            sure = fit.match == "full" and self.recognised.doubt is None and not row.ids
+            match: Match = "partial" if wrong or fit.wrong else "full" if sure else "unknown"
+            why = [
+                named.get(position, ""),
+                fit.why,
+                fit.wrong,
+                *self._true(row, number),
+                *wrong,
+                *_as_written(row, fit),
+            ]
+            yield self._candidate(module, row, match, why, fit), bool(number)
 
     def _is_of_kind(self, row: Row) -> bool:
         """Whether operation, metadata and channel are of the kind that it speaks of."""
@@ -233,36 +221,36 @@ class _Question:
             has = "it has no channel" if row.channel_id is None else f"its channel is {row.channel_id}"
             yield f"{has}, not {said.channel}"
 
-    def _true(self, row: Row) -> Iterator[str]:
+    def _true(self, row: Row, number: str) -> Iterator[str]:
         """Yield what it says that is true of a collective, apart from devices and names."""
         said = self.said
         if said.channel is not None and row.channel_id == said.channel:
             yield f"its channel is {said.channel}"
         elif said.channel is None and said.kind is not None:
             yield "it has a channel" if said.kind == "cross_module" else "it has no channel"
+        if number:
+            yield number
         if said.opcode is not None:
-            yield f"it is an {said.opcode}" if said.opcode[0] == "a" else f"it is a {said.opcode}"
+            yield f"it is {_a(said.opcode)}"
         if said.op_name is not None:
             yield f"its op_name is {said.op_name}"
 
-    def _by_number(self, found: list[Candidate]) -> list[Candidate]:
+    def _by_number(self, found: list[tuple[Candidate, bool]]) -> list[Candidate]:
         """Keep those of the number that it names; all where there is none, unless nothing else is said of them."""
+        kept = [candidate for candidate, has_number in found if has_number]
+        says_more = self.said.number is None or self.said.kind is not None or self.said.devices is not None
+        return [candidate for candidate, _ in found] if says_more and not kept else kept
+
+    def _number_of(self, module: Searched, position: int) -> str:
+        """Say how a collective comes to the number that the message names: by its channel, name or module."""
         number = self.said.number
         if number is None:
-            return found
-        kept = [each for each in found if self._has_number(each, number)]
-        return kept if kept or (self.said.kind is None and self.said.devices is None) else found
-
-    def _has_number(self, candidate: Candidate, number: int) -> bool:
-        """Whether a number is that of its module, of its name, or, where it may be one, of its channel."""
-        if self.said.kind is None and candidate.row.channel_id == number:
-            return True
-        for module in self.searched:
-            if module.report.module.path == candidate.path and module.number == number:
-                return True
-            if any(module.rows[position] is candidate.row for position in module.numbered(number)):
-                return True
-        return False
+            return ""
+        if self.said.kind is None and module.rows[position].channel_id == number:
+            return f"its channel is {number}"
+        if position in module.numbered(number):
+            return f"its name ends in {number}"
+        return f"the number of its module is {number}" if module.number == number else ""
 
     def _of_kind(self, module: Searched, kind: MessageKind) -> Iterator[Candidate]:
         """Yield what a message of one kind of machine can be about."""
@@ -303,9 +291,12 @@ class _Question:
         said = self.said
         if self.recognised.note is not None:
             yield self.recognised.note
+        if self.recognised.doubt is not None:
+            yield self.recognised.doubt
+        yield from self._notes_on_itself()
         if not self.searched:
             return
-        yield from self._notes_on_ids(found)
+        yield from self._notes_on_ids()
         if said.module is not None and not self._asked():
             yield f"no module is called {said.module}"
         for name in said.names or ():
@@ -313,13 +304,13 @@ class _Question:
                 yield f"no collective is called {name}"
         yield from self._notes_on_devices(found)
 
-    def _notes_on_ids(self, found: Sequence[Candidate]) -> Iterator[str]:
+    def _notes_on_ids(self) -> Iterator[str]:
         said = self.said
         asked = self._asked()
-        if said.channel is not None and not any(row.channel_id == said.channel for each in asked for row in each.rows):
-            yield f"no collective has channel {said.channel}"
+        if said.channel is not None:
+            yield from self._notes_on_channel(said.channel)
         number = said.number
-        if number is not None and not any(self._has_number(each, number) for each in found):
+        if number is not None and not any(self._knows(each, number) for each in asked):
             if said.kind is None:
                 yield f"op_id {number} is no channel, no module and no instruction here"
             else:
@@ -327,6 +318,28 @@ class _Question:
                     f"op_id {number} is no module and no instruction here; with cross_replica XLA counts modules by "
                     "it, so it does not tell collectives of one module apart"
                 )
+
+    def _knows(self, module: Searched, number: int) -> bool:
+        """Whether a module or something in it has a number."""
+        is_channel = self.said.kind is None and number in module.by_channel
+        return is_channel or module.number == number or bool(module.numbered(number))
+
+    def _notes_on_channel(self, channel: int) -> Iterator[str]:
+        opcode = self.said.opcode
+        rows = [each.rows[position] for each in self._asked() for position in each.by_channel.get(channel, ())]
+        if not rows:
+            yield f"no collective has channel {channel}"
+        elif opcode is not None and all(row.opcode != opcode for row in rows):
+            yield f"channel {channel} is that of {rows[0].name}, {_a(rows[0].opcode)}, not of {_a(opcode)}"
+
+    def _notes_on_itself(self) -> Iterator[str]:
+        """Say what of the message does not agree with the rest of it."""
+        said = self.said
+        devices, local = said.devices, said.num_local_participants
+        if devices is not None and said.groups is not None and set(devices) not in [set(each) for each in said.groups]:
+            yield "its devices are none of its own groups"
+        if devices is not None and local is not None and local > len(devices):
+            yield f"it names {local:,} local participants and {len(devices):,} devices, of which they are a part"
 
     def _notes_on_devices(self, found: Sequence[Candidate]) -> Iterator[str]:
         said = self.said
@@ -345,6 +358,10 @@ class _Question:
                 )
             if module.report.unread and not found:
                 yield f"{path}{len(module.report.unread):,} things that may communicate could not be read"
+
+
+def _a(opcode: str) -> str:
+    return f"an {opcode}" if opcode.startswith("a") else f"a {opcode}"
 
 
 def _as_written(row: Row, fit: Fit) -> Iterator[str]:

@@ -37,14 +37,16 @@ class Fit:
     """How the devices of a collective fit.
 
     Attributes:
-        match: ``"full"`` or ``"unknown"``.
+        match: ``"partial"`` where something that the message says beside its devices is not true of it.
         why: in words; empty where the message says nothing of devices.
         peers: who takes part.
+        wrong: what is not true of it.
     """
 
     match: Match
     why: str
     peers: Peers
+    wrong: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,15 @@ class Fitting:
 
     def _of_groups(self, groups: DeviceList) -> Fit | None:
         said = self.said
-        if said.groups is not None and not same_sets(groups, said.groups):
-            return None
+        differs = None if said.groups is None else difference(groups, said.groups)
         if said.devices is not None:
             found = group_with(groups, said.devices)
-            return None if found is None else Fit("full", f"{_set(found)} is a group of it", self._listed(found))
+            if found is None:
+                return None
+            return _against(differs, Fit("full", f"{_set(found)} is a group of it", self._listed(found)))
         if said.groups is not None:
+            if differs is not None:
+                return None
             return Fit("full", "its groups are these", self._all(groups))
         return self._of_size(groups)
 
@@ -108,23 +113,30 @@ class Fitting:
         if said.num_participants is None and bool((sizes > wanted).any()):
             why = f"groups of it have more than {wanted} devices: it fits if {wanted} of them belong to this process"
             return Fit("unknown", why, self._all(groups))
-        return None
+        size = groups.num_devices_per_group
+        wrong = (
+            f"none of its groups has {wanted} devices"
+            if size is None
+            else f"its groups have {size} devices, not {wanted}"
+        )
+        return Fit("partial", "", self._all(groups), wrong)
 
     def _of_pairs(self, pairs: SourceTargetPairs) -> Fit | None:
         said = self.said
-        if said.groups is not None:
-            components = CollectiveDeviceList(connected(pairs))
-            if not same_sets(components, said.groups):
-                return None
+        differs = None if said.groups is None else difference(CollectiveDeviceList(connected(pairs)), said.groups)
         if said.devices is not None:
-            return self._of_connected(pairs, said.devices)
+            return _against(differs, self._of_connected(pairs, said.devices))
+        if differs is not None:
+            return None
         wanted = said.num_participants or said.num_threads
         if wanted is None:
             return Fit("full", "" if said.groups is None else "its pairs connect these groups", self._all_pairs(pairs))
         if wanted == self.num_devices:
             return Fit("full", f"it runs on all {wanted} devices", self._listed(list(range(wanted))))
         some = [component for component in connected(pairs) if len(component) == wanted]
-        return Fit("full", f"its pairs connect {wanted} devices", _flat(some)) if some else None
+        if some:
+            return Fit("full", f"its pairs connect {wanted} devices", _flat(some))
+        return Fit("partial", "", self._all_pairs(pairs), f"its pairs connect no {wanted} devices")
 
     def _of_connected(self, pairs: SourceTargetPairs, devices: Sequence[int]) -> Fit | None:
         """Fit devices with those that pairs connect, with one pair, with all that a permute runs on."""
@@ -176,16 +188,33 @@ def group_with(groups: DeviceList, devices: Sequence[int]) -> list[int] | None:
     return next((group for group in groups.groups() if frozenset(group) == wanted), None)
 
 
-def same_sets(groups: DeviceList, listed: Sequence[Sequence[int]]) -> bool:
-    """Whether groups are the listed ones, whatever the order of groups and members.
+def difference(groups: DeviceList, listed: Sequence[Sequence[int]]) -> str | None:
+    """Say how groups differ from those of a message, whatever the order of groups and members; None: in nothing.
 
     Example:
-        >>> same_sets(CollectiveDeviceList([[1, 0], [2, 3]]), [[2, 3], [0, 1]])
-        True
+        >>> difference(CollectiveDeviceList([[1, 0], [2, 3]]), [[2, 3], [0, 1]])
+        >>> difference(CollectiveDeviceList([[1, 0], [2, 3]]), [[0, 1]])
+        'its groups are not those of the message: {2,3} is not one'
+        >>> difference(CollectiveDeviceList([[0, 1]]), [[0, 1], [2]])
+        'its groups are not those of the message: {2} is none of its own'
     """
-    if groups.num_replica_groups != len(listed) or groups.num_devices != sum(map(len, listed)):
-        return False
-    return sorted(map(sorted, groups.groups())) == sorted(map(sorted, listed))
+    what = "its groups are not those of the message"
+    if groups.num_devices > FULL_LIMIT:
+        return what  # more than a message can list
+    mine, theirs = ([tuple(sorted(group)) for group in each] for each in (groups.groups(), listed))
+    if sorted(mine) == sorted(theirs):
+        return None
+    known, said = set(mine), set(theirs)
+    other = next((group for group in mine if group not in said), None)
+    if other is not None:
+        return f"{what}: {_set(other)} is not one"
+    other = next((group for group in theirs if group not in known), None)
+    return f"{what}: one stands there twice" if other is None else f"{what}: {_set(other)} is none of its own"
+
+
+def _against(differs: str | None, fit: Fit | None) -> Fit | None:
+    """Return how a collective fits whose groups may not be those of the message."""
+    return fit if fit is None or differs is None else Fit("partial", fit.why, fit.peers, differs)
 
 
 def connected(pairs: SourceTargetPairs) -> list[list[int]]:

@@ -9,16 +9,16 @@ xla/backends/gpu/collectives/gpu_clique_key.cc (``devices``, ``groups``, ``is_p2
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from commlens.analysis.logs.records import Needles
-from commlens.analysis.logs.said import Kind, Said, read_devices, read_groups
+from commlens.analysis.logs.said import MOST_DEVICES, Kind, Said, number_of_devices, read_devices, read_groups
 from commlens.hlo import base_opcode, is_collective
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from commlens.hlo import Signature
     from commlens.topology import DeviceList, SourceTargetPairs
@@ -54,33 +54,45 @@ _MODULE: Final = re.compile(r"\bhlo_module\s{0,2}[=:]\s{0,2}[`'\"]?([A-Za-z_][\w
 _DEVICES: Final = re.compile(
     r"\b(global_)?devices\s{0,2}=\s{0,2}[\[{]([0-9\s,;.…:\-]{0,16777216})[\]}](?!\s{0,4}(?:<=|[0-9]))"
 )
-_GROUPS: Final = re.compile(r"\bgroups\s{0,2}=\s{0,2}[\[{]([0-9\s,;.…:\-\[\]{}]{0,16777216})[\]}]\s{0,4}(?:;|,|\}|\Z)")
+_GROUPS: Final = re.compile(r"\bgroups\s{0,2}=\s{0,2}[\[{]")
+_BRACKET: Final = re.compile(r"[\[{]|[\]}]")
 _IN_CLIQUE: Final = re.compile(
     r"[Cc]lique|[Rr]endezvous|;\s{0,4}(?:stream|is_p2p|groups|root|num_local_participants|incarnations)\b"
 )
 _KIND: Final = re.compile(r"\b(?:(?:collective_)?op_)?kind\s{0,2}[=:]?\s{0,2}(cross[-_](?:replica|module))\b")
 _KINDS: Final[Mapping[str, Kind]] = MappingProxyType({"cross_replica": "cross_replica", "cross_module": "cross_module"})
-_OP_ID: Final = re.compile(r"\bop_id\s{0,2}=\s{0,2}(\d{1,18})|\bfirst call to collective operation (\d{1,18})")
+_OP_ID: Final = re.compile(
+    r"\bop_id\s{0,2}=\s{0,2}(\d{1,18})(?!\d)|\bfirst call to collective operation (\d{1,18})(?!\d)"
+)
+_TOO_LONG: Final = re.compile(
+    r"\b(?:op_id\s{0,2}=|first call to collective operation|channel[ _]id\s{0,2}[=:]?)\s{0,2}(\d{19,400})"
+)
 _CHANNEL: Final = re.compile(r"\bchannel[ _]id\s{0,2}[=:]?\s{0,2}(\d{1,18})\b")
 _OPERATION: Final = re.compile(
     r"\b(?:op_kind|opcode|op|kind|collective)\s{0,2}[=:]\s{0,2}[`'\"]?(k?[A-Za-z][A-Za-z_\-]{2,40})\b"
 )
+_BARE_OPERATION: Final = re.compile(
+    rf"\b(?:k?(?:All|Reduce|RaggedAll|Collective)[A-Z][A-Za-z]{{2,30}}|(?:{_OPCODES})(?:[-_]start)?)(?![\w(]|[-_.]\w)"
+)
+_LOCAL: Final = re.compile(r"\bnum_local_participants\s{0,2}=\s{0,2}(\d{1,18})\b")
 _THREADS: Final = re.compile(r"Expected (\d{1,9}) threads to join the rendezvous")
 _RANKS: Final = re.compile(
-    r"(?:\bn_?ranks\s{0,2}[=:]?|#ranks\s{0,2}=)\s{0,2}(\d{1,9})\b"
+    r"(?:\bn_?[rR]anks\s{0,2}[=:]?|#ranks\s{0,2}=)\s{0,2}(\d{1,9})\b"
     r"|\brank\s{1,2}#?\d{1,9} (?:of|out of) (\d{1,9})\b"
 )
 _RANK: Final = re.compile(r"\brank\s{0,2}[=:#]?\s{0,2}#?(\d{1,9})\b")
-_COMMUNICATOR: Final = re.compile(r"[Cc]lique|[Rr]endezvous|NCCL|RCCL|[Cc]ommunicator|[Cc]ollective")
+_COMMUNICATOR: Final = re.compile(r"[Cc]lique|[Rr]endezvous|NCCL|RCCL|[Cc]ommunicator|[Cc]ollective|\bn_?[rR]anks\b")
 _HANG: Final = re.compile(
     r"may be stuck|[Cc]ollective operation timed out|to join the rendezvous|Termination timeout for"
 )
+_OWN_ID: Final = re.compile(r"\bop_id\b|first call to collective operation")
 _LISTING: Final = re.compile(r"\bglobal_devices\s{0,2}=")
 _KEYS: Final = ("RendezvousKey{", "CliqueKey{")
 _UNREADABLE: Final = "its list of devices cannot be read: expected ids with commas between, in brackets"
+_UNREADABLE_GROUPS: Final = "its groups cannot be read: expected lists of ids in brackets, with commas between"
 
 WORDS: Final = (
-    *("endezvous", "lique", "ommunicator", "global_devices", "op_id", "channel_id", "channel id", "op_name", "ranks"),
+    *("endezvous", "lique", "ommunicator", "global_devices", "op_id", "channel_id", "channel id", "op_name", "anks"),
     *("hlo_op", "thunk", "may be stuck", "ollective op", "ermination"),
 )
 """Pieces of words of which every message that is recognised here holds one, names of instructions apart."""
@@ -125,13 +137,15 @@ class Recognised:
             name of a kind that one kind of machine prints.
         said: its facts.
         own: the kind that one kind of machine prints; None for others.
-        note: what of it could not be read; None where there is nothing.
+        note: what of it could not be read, so that nobody can tell what it is about; None where there is nothing.
+        doubt: what of it could not be read though the rest says what it is about; None where there is nothing.
     """
 
     kind: str
     said: Said
     own: MessageKind | None = None
     note: str | None = None
+    doubt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +153,13 @@ class Listener:
     """What to listen for in a log.
 
     Attributes:
-        labels: names of the collectives of the modules at hand.
+        labels: names of the collectives of the modules at hand, and of what belongs to them.
         op_names: the ``op_name`` of their metadata; that of another instruction is no message.
         kinds: the messages of one kind of machine.
     """
 
-    labels: Collection[str]
-    op_names: Collection[str] = ()
+    labels: Container[str]
+    op_names: Container[str] = ()
     kinds: Sequence[MessageKind] = ()
 
     def needles(self) -> Needles:
@@ -170,7 +184,12 @@ class Listener:
     def _without_key(self, text: str, names: list[str]) -> Iterator[Recognised]:
         """Yield what a record without devices says."""
         said = _said(text, names)
-        if _LISTING.search(text) or any(_is_open(key, text) for key in _KEYS):
+        if said.channel is not None and said.opcode is None:
+            said = replace(said, opcode=_bare_operation(text))
+        too_long = _too_long(text)
+        if too_long is not None and (_OWN_ID.search(text) or _COMMUNICATOR.search(text) or _bare_operation(text)):
+            yield Recognised("rendezvous", said, note=too_long)
+        elif _LISTING.search(text) or any(_is_open(key, text) for key in _KEYS):
             yield Recognised("rendezvous", said, note=_UNREADABLE)
         elif (said.op_name is not None and said.op_name in self.op_names) or len(names) == 1:
             yield Recognised("instruction", said)
@@ -194,10 +213,8 @@ class Listener:
         for match in _TOKEN.finditer(text):
             token = match.group()
             name = token.removeprefix("%").rstrip(".-")
-            if name in self.labels:
-                if token[0] == "%" or name in quoted or _SUFFIX.search(name):
-                    found[name] = None
-            elif _OWN_NAME.fullmatch(name):
+            is_marked = token[0] == "%" or name in quoted or _SUFFIX.search(name) is not None
+            if (is_marked and name in self.labels) or _OWN_NAME.fullmatch(name):
                 found[name] = None
         return list(found)
 
@@ -213,8 +230,8 @@ def _own(kind: MessageKind, text: str) -> Iterator[Recognised]:
 def _of_key(match: re.Match[str], head: str, part: str, names: list[str], text: str) -> Recognised:
     """Read the key of a rendezvous or of a clique: what stands in front of all keys holds for each."""
     devices = read_devices(match[2])
-    groups = _GROUPS.search(part)
-    listed = None if groups is None else read_groups(groups[1])
+    groups = _groups_text(part)
+    listed = None if groups is None else read_groups(groups)
     both = f"{part}\n{head}"
     said = _said(
         both,
@@ -222,8 +239,40 @@ def _of_key(match: re.Match[str], head: str, part: str, names: list[str], text: 
         devices=None if devices is None else list(devices),
         groups=None if listed is None else [list(group) for group in listed],
     )
-    note = None if devices is not None else _UNREADABLE
-    return Recognised("rendezvous" if match[1] or "RendezvousKey" in text else "clique", said, note=note)
+    note = _too_long(both) if devices is not None else _unreadable(match[2])
+    doubt = _UNREADABLE_GROUPS if groups and listed is None else None
+    return Recognised("rendezvous" if match[1] or "RendezvousKey" in text else "clique", said, note=note, doubt=doubt)
+
+
+def _groups_text(text: str) -> str | None:
+    """Return what stands between the outer brackets of groups, all there is where they are not closed; None: no groups.
+
+    Example:
+        >>> _groups_text("groups=[[0,1]]}; x"), _groups_text("groups=[]"), _groups_text("groups=[[0,1],[2")
+        ('[0,1]', '', '[0,1],[2')
+    """
+    start = _GROUPS.search(text)
+    if start is None:
+        return None
+    depth = 1
+    for bracket in _BRACKET.finditer(text, start.end()):
+        depth += 1 if bracket.group() in "[{" else -1
+        if not depth:
+            return text[start.end() : bracket.start()].strip()
+    return text[start.end() :]
+
+
+def _unreadable(devices: str) -> str:
+    """Say why a list of devices cannot be read."""
+    number = number_of_devices(devices)
+    if number is None:
+        return _UNREADABLE
+    return f"its list of devices cannot be read: it has {number:,} ids, and at most {MOST_DEVICES:,} are read"
+
+
+def _too_long(text: str) -> str | None:
+    match = _TOO_LONG.search(text)
+    return None if match is None else f"its id {match[1]} cannot be read: expected at most 18 digits"
 
 
 def _is_open(key: str, text: str) -> bool:
@@ -235,7 +284,7 @@ def _is_open(key: str, text: str) -> bool:
 def _said(
     text: str, names: list[str], *, devices: list[int] | None = None, groups: list[list[int]] | None = None
 ) -> Said:
-    has_ranks = "rank" in text
+    has_ranks = "ank" in text
     participants = _number(_RANKS, text) if has_ranks else None
     rank = _number(_RANK, text) if has_ranks and (devices is not None or participants is not None) else None
     kind = _word(_KIND, text) if "kind" in text else None
@@ -243,6 +292,7 @@ def _said(
         devices=devices,
         groups=groups,
         num_participants=participants,
+        num_local_participants=_number(_LOCAL, text) if "num_local" in text else None,
         num_threads=_number(_THREADS, text) if devices is None and "Expected" in text else None,
         rank=rank,
         kind=None if kind is None else _KINDS[kind.replace("-", "_")],
@@ -272,6 +322,17 @@ def _operation(text: str) -> str | None:
         if opcode is not None:
             return opcode
     return None
+
+
+def _bare_operation(text: str) -> str | None:
+    """Return the only opcode that a text speaks of, in any spelling; a call with operands is a line of HLO.
+
+    Example:
+        >>> _bare_operation("AllReduce failed"), _bare_operation("ar = f32[4] all-reduce(p)")
+        ('all-reduce', None)
+    """
+    found = {opcode_of(match.group()) for match in _BARE_OPERATION.finditer(text)} - {None}
+    return found.pop() if len(found) == 1 else None
 
 
 def opcode_of(word: str) -> str | None:

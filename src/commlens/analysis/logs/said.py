@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal["cross_replica", "cross_module"]
 """What XLA calls a collective: cross_module where it has a channel, cross_replica where it has none."""
 
 _ITEM: Final = re.compile(r"\s*(\d{1,18})\s*(?:(?:\.{2,3}|…|-|:)\s*(\d{1,18})\s*)?(?:,|;|\Z)")
-_GROUP: Final = re.compile(r"[\[{]([^\[\]{}]*)[\]}]")
+_GROUP: Final = re.compile(r"\[([^\[\]{}]*)\]|\{([^\[\]{}]*)\}")
 _BETWEEN: Final = re.compile(r"[\s,;]*\Z")
 
 
@@ -30,6 +30,7 @@ class Said(Record):
         devices: global ids of the devices that wait for each other.
         groups: all groups of the collective.
         num_participants: how many devices are in the group.
+        num_local_participants: how many of the devices belong to the process that speaks.
         num_threads: how many threads of this process are expected; all of the group where there is one process.
         rank: the place in the group of who speaks.
         kind: whether the collective has a channel.
@@ -46,6 +47,7 @@ class Said(Record):
     devices: list[int] | None = None
     groups: list[list[int]] | None = None
     num_participants: int | None = None
+    num_local_participants: int | None = None
     num_threads: int | None = None
     rank: int | None = None
     kind: Kind | None = None
@@ -66,7 +68,9 @@ class Said(Record):
     @property
     def key(self) -> tuple[object, ...]:
         """What is equal, and can be kept in a set, where the facts are; whoever prints them."""
-        return tuple(_hashable(value) for name, value in self.items() if name != "rank")
+        lists = (self.devices, self.groups, self.names, self.numbers)
+        numbers = (self.num_participants, self.num_local_participants, self.num_threads, self.op_id, self.channel_id)
+        return (*map(_hashable, lists), *numbers, self.kind, self.opcode, self.op_name, self.module)
 
     @property
     def number(self) -> int | None:
@@ -93,7 +97,25 @@ def read_devices(text: str) -> Devices | None:
         >>> read_devices("0, 1, 4"), read_devices("0...3, 8"), read_devices(""), read_devices("0, x")
         ((0, 1, 4), (0, 1, 2, 3, 8), None, None)
     """
-    ids: list[int] = []
+    number = number_of_devices(text)
+    if number is None or number > MOST_DEVICES:
+        return None
+    return tuple(device for first, last in _ranges(text) or () for device in range(first, last + 1))
+
+
+def number_of_devices(text: str) -> int | None:
+    """Return how many ids a list has, however many these are; None where it is no such list.
+
+    Example:
+        >>> number_of_devices("0...99999999"), number_of_devices("0, x")
+        (100000000, None)
+    """
+    ranges = _ranges(text)
+    return sum(last - first + 1 for first, last in ranges) if ranges else None
+
+
+def _ranges(text: str) -> list[tuple[int, int]] | None:
+    found: list[tuple[int, int]] = []
     position = 0
     while position < len(text):
         match = _ITEM.match(text, position)
@@ -101,11 +123,11 @@ def read_devices(text: str) -> Devices | None:
             return None
         first = int(match[1])
         last = int(match[2]) if match[2] else first
-        if last < first or len(ids) + last - first >= MOST_DEVICES:
+        if last < first:
             return None
-        ids.extend(range(first, last + 1))
+        found.append((first, last))
         position = match.end()
-    return tuple(ids) if ids else None
+    return found
 
 
 def read_groups(text: str) -> tuple[Devices, ...] | None:
@@ -122,7 +144,7 @@ def read_groups(text: str) -> tuple[Devices, ...] | None:
     position = 0
     number = 0
     for match in _GROUP.finditer(text):
-        devices = read_devices(match[1])
+        devices = read_devices(match[1] or match[2] or "")
         if devices is None or _BETWEEN.fullmatch(text, position, match.start()) is None:
             return None
         number += len(devices)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.analysis.inventory import collector_off, mesh_of, report_of
 from commlens.analysis.meshes import as_mesh
 from commlens.analysis.participation import Counts
+from commlens.analysis.totals import OPCODES
 from commlens.hlo import UnreadableError, base_opcode, discover
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ _DUMPED: Final = re.compile(r"module_(\d{1,18})\.")
 _NUMBERED: Final = re.compile(r"\.(\d{1,18})\Z")
 _RENDEZVOUS: Final = "_xla_host_transfer_rendezvous"
 _SCHEDULED_AS: Final = "scheduling_name"
+_HALVES: Final = frozenset({"done", "update"})
+_BELONGING: Final = frozenset(
+    ["cross-replica-sum", "async-done", "async-update"]
+    + [f"{opcode}{half}" for opcode in OPCODES for half in ("", "-done", "-update")]
+)
 _DEEPEST: Final = 16
 
 
@@ -89,14 +95,41 @@ class Searched:
         found = self.called.get(name)
         if found is not None:
             return found
-        start = self._start_of(name)
-        if start is None:
+        belonging = self._belonging.get(name)
+        if belonging is None:
             return {}
-        return {position: f"{name} belongs to it" for position in self._by_name.get(start, ())}
+        how = "" if belonging == name else f"the {_SCHEDULED_AS} of {belonging}, which belongs to it, is {name}"
+        start = self._start_of(belonging)
+        return dict.fromkeys(self._by_name.get(start, ()) if start else (), how or f"{name} belongs to it")
 
     def numbered(self, number: int) -> set[int]:
         """Return the positions of the rows that end in a number, as ``all-reduce.534`` does."""
         return self._by_number.get(number, set())
+
+    @cached_property
+    def by_channel(self) -> dict[int, list[int]]:
+        """Channel -> positions of the rows that have it."""
+        found: dict[int, list[int]] = {}
+        for position, row in enumerate(self.rows):
+            if row.channel_id is not None:
+                found.setdefault(row.channel_id, []).append(position)
+        return found
+
+    def knows(self, name: str) -> bool:
+        """Whether something is called so that communicates, or belongs to what does."""
+        return name in self.called or name in self._belonging
+
+    @cached_property
+    def _belonging(self) -> dict[str, str]:
+        """What done, update and wrapped instructions are called -> their names."""
+        found: dict[str, str] = {}
+        scheduled: dict[str, str] = {}
+        for instruction in self.report.module.instructions_of(_BELONGING):
+            found[instruction.name] = instruction.name
+            also = _scheduled(instruction)
+            if also is not None:
+                scheduled.setdefault(also, instruction.name)
+        return {**scheduled, **found}
 
     @cached_property
     def _by_name(self) -> dict[str, list[int]]:
@@ -131,19 +164,39 @@ class Searched:
         return None
 
 
+class Labels:
+    """What the collectives of some modules are called, and what belongs to them: asked name by name.
+
+    Args:
+        searched: the modules.
+    """
+
+    def __init__(self, searched: Sequence[Searched]) -> None:
+        self._searched = searched
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a module has such a name."""
+        return isinstance(name, str) and any(each.knows(name) for each in self._searched)
+
+
 def _names(site: Site) -> Iterator[tuple[str, str]]:
     name = site.name
     yield name, f"its name is {name}"
     rendezvous = site.signature.frontend_attributes.get(_RENDEZVOUS)
     if rendezvous is not None:
         yield rendezvous, f"its rendezvous is {rendezvous}"
-    try:
-        scheduled = site.instruction.metadata_fields().get(_SCHEDULED_AS)
-    except UnreadableError:
-        return
+    scheduled = _scheduled(site.instruction)
     if scheduled is not None:
-        text = _text(scheduled)
-        yield text, f"its {_SCHEDULED_AS} is {text}"
+        yield scheduled, f"its {_SCHEDULED_AS} is {scheduled}"
+
+
+def _scheduled(instruction: Instruction) -> str | None:
+    """Return what the metadata call an instruction; None where they do not, or cannot be read."""
+    try:
+        scheduled = instruction.metadata_fields().get(_SCHEDULED_AS)
+    except UnreadableError:
+        return None
+    return None if scheduled is None else _text(scheduled)
 
 
 def _text(field: bytes) -> str:
@@ -159,7 +212,7 @@ def _text(field: bytes) -> str:
 
 def _before(instruction: Instruction, module: Module) -> Instruction | None:
     """Return the start of a done or update, or what runs the computation that an instruction stands in."""
-    if base_opcode(instruction.opcode)[1] in ("done", "update"):
+    if base_opcode(instruction.opcode)[1] in _HALVES:
         return next(iter(instruction.operands), None)
     computation: Computation = instruction.computation
     callers = [call.caller for call in module.callers({computation.name}) if call.role in ("async", "fusion")]
