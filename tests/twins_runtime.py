@@ -31,15 +31,29 @@ def run_otherwise(change: Callable[[Groups], Groups]) -> Callable[[Sequence[Prog
 
 
 def run_one(program: Program, change: Callable[[Groups], Groups] = lambda groups: groups) -> Outcome:
-    """Run one program; a list by mesh axes is refused, as an old XLA would."""
+    """Run one program; a list by mesh axes is refused, as an old XLA would, and so is a shape that does not fit."""
+    refused = "no such spelling"
     for number, text in enumerate(program.texts):
-        if "mesh[" not in text:
-            return Outcome(_results(text, program, change), number)
-    return Outcome(None, refused="no such spelling")
+        if "mesh[" in text:
+            continue
+        results = _results(text, program, change)
+        if _fits(text, results):
+            return Outcome(results, number)
+        refused = "shard_count == subgroup_size"
+    return Outcome(None, refused=refused)
+
+
+def _fits(text: str, results: Sequence[Sequence[int]]) -> bool:
+    """Tell whether the shapes in a text are those of the results, as XLA's verifier insists."""
+    [width] = re.findall(r"ROOT heard = s32\[(\d+)\]", text)
+    return all(len(vector) == int(width) for vector in results)
 
 
 def _results(text: str, program: Program, change: Callable[[Groups], Groups]) -> tuple[tuple[int, ...], ...]:
-    opcode, attributes = re.findall(r"= (?:\([^)]*\)|\S+) ([a-z\-]+)\([^)]*\), (.*(?:groups|pairs)=.*)", text)[0]
+    opcode, given, attributes = re.findall(r"= (?:\([^)]*\)|\S+) ([a-z\-]+)\(([^)]*)\), (.*(?:groups|pairs)=.*)", text)[
+        0
+    ]
+    operands = given.count(",") + 1
     mode = _mode(opcode, attributes)
     arguments = program.arguments
     if opcode == "collective-permute":
@@ -48,18 +62,24 @@ def _results(text: str, program: Program, change: Callable[[Groups], Groups]) ->
         return tuple(tuple(next((arguments[s] for s, t in moves if t == device), (0,))) for device in _devices(program))
     groups = change(twins_participants.participants(mode, _groups(attributes), *_counts(text)))
     by_device = {device: (group, rank) for group in groups for rank, device in enumerate(group)}
-    return tuple(_got(opcode, arguments, *by_device.get(device, ([device], 0))) for device in _devices(program))
+    return tuple(
+        _got(opcode, arguments, operands, *by_device.get(device, ([device], 0))) for device in _devices(program)
+    )
 
 
 def _devices(program: Program) -> range:
     return range(len(program.arguments))
 
 
-def _got(opcode: str, arguments: Sequence[Sequence[int]], group: list[int], rank: int) -> tuple[int, ...]:
+def _got(
+    opcode: str, arguments: Sequence[Sequence[int]], operands: int, group: list[int], rank: int
+) -> tuple[int, ...]:
     """Return what one device gets."""
     given = [arguments[device] for device in group]
     if opcode == "collective-broadcast":
         return tuple(given[0])
+    if opcode == "all-to-all" and operands not in (1, len(group)):
+        return ()
     if opcode == "all-gather":
         return tuple(number for vector in given for number in vector)
     width = len(given[0]) // (1 if opcode == "all-reduce" else len(group))

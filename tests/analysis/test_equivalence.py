@@ -5,7 +5,7 @@ import json
 import pytest
 
 from commlens import load
-from commlens.analysis import Comparison, Counts, ResultDifference, counts_of_both
+from commlens.analysis import Comparison, Counts, ResultDifference, counts_of_both, uncounted_loops
 from commlens.errors import InputError
 
 LOOP = """HloModule m, num_partitions=2
@@ -99,5 +99,17 @@ def test_the_answer_as_json() -> None:
         ],
         "agree": False,
         "runtime": "twin",
+        "notes": [],
     }
     assert Comparison(("a", "b"), Counts(1, 2), (same, void), 16, "twin").agree
+    assert Comparison(("a", "b"), Counts(1, 2), (void, void), 16, "twin").agree is None
+    assert Comparison(("a", "b"), Counts(1, 2), (void, apart), 16, "twin").agree is False
+
+
+def test_loops_that_cannot_be_counted() -> None:
+    """They are named, however long their names are."""
+    assert uncounted_loops(load(loop(3))) is None
+    unknown = loop(3, "parameter(0)")
+    assert "rounds of loop w cannot be counted" in str(uncounted_loops(load(unknown)))
+    long = unknown.replace("w =", "w" * 5000 + " =").replace("(w)", "(" + "w" * 5000 + ")")
+    assert len(str(uncounted_loops(load(long)))) < 250

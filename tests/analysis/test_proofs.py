@@ -91,6 +91,13 @@ def test_impossible_claims_are_refused(spec: str, mode: str, opcode: str | None,
         claim_of(spec, mode, replicas=2, partitions=2, opcode=opcode)
 
 
+def test_long_names_are_quoted_in_part() -> None:
+    """A sentence does not grow with what it complains of."""
+    with pytest.raises(CommlensError) as caught:
+        claim_of("{{0,1}}", "cross_replica", replicas=2, partitions=2, opcode="x" * 8000)
+    assert len(str(caught.value)) < 400
+
+
 @pytest.mark.parametrize(
     ("spec", "opcode"), [("{{0,1}", None), ("[2,1]<=[2]", "collective-permute"), ("{{0}}", "send")]
 )
@@ -167,12 +174,12 @@ def test_results_that_fit_no_groups_agree_with_none() -> None:
     def run(programs: Sequence[Program]) -> Sequence[Outcome]:
         (outcome,) = twins_runtime.run(programs)
         assert outcome.results is not None
-        return [Outcome(tuple(tuple(number ^ 1 for number in vector) for vector in outcome.results))]
+        return [Outcome(tuple(tuple(number ^ 2 for number in vector) for vector in outcome.results))]
 
     (proof,) = prove([claim], run)
     assert proof.observed == proof.predicted
     assert proof.agree is False
-    assert "device 0 got part 1 of device 0" in str(proof.why)
+    assert "device 0 got element 2 of device 0" in str(proof.why)
 
 
 def test_pairs_count_as_a_set() -> None:
@@ -199,7 +206,7 @@ NOT_PROVABLE = {
     "nobody-answers": ("{{0,9}}", "cross_replica", None, "found 9"),
     "outside": ("{{0,9},{1,2}}", "flattened_id", None, "found 9"),
     "negative": ("{{-1,0}}", "flattened_id", None, "found -1"),
-    "uneven": ("{{0,1},{2}}", "flattened_id", "all-gather", "1 to 2 devices"),
+    "uneven": ("{{0,1},{2}}", "flattened_id", "all-gather", "1 to 2 ids"),
     "no-groups": ("{}", "flattened_id", None, "cannot be empty"),
     "more-ids-than-devices": ("[1000000,1000000]<=[1000000000000]", "flattened_id", None, "1000000000000 ids"),
 }

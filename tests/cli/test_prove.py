@@ -103,6 +103,21 @@ def test_what_xla_refuses_names_the_file(run: Run, module: str) -> None:
     assert run("prove", module, module).error.startswith(f"{module}: XLA does not run it: UNIMPLEMENTED")
 
 
+def test_results_without_a_number_are_no_agreement(run: Run, tmp_path: Path) -> None:
+    """There is nothing to compare, which is unusable input; beside other results the line says so."""
+    file = tmp_path / "none.hlo"
+    text = RUNNABLE.replace("  ROOT b =", "  z = f32[4] subtract(p, p)\n  d = f32[4] divide(z, z)\n  b =").replace(
+        "\n}\n", ""
+    )
+    text = RUNNABLE[: RUNNABLE.index("ENTRY")] + text[text.index("ENTRY") :]
+    file.write_text(text + "\n  ROOT r = (f32[4], f32[4]) tuple(d, d)\n}\n")
+    assert "expected a finite number in some result" in run("prove", str(file), str(file)).error
+    file.write_text(text + "\n  ROOT r = (f32[4], f32[8]) tuple(d, b)\n}\n")
+    outcome = run("prove", str(file), str(file))
+    assert outcome.code == 0
+    assert outcome.out.endswith("the modules agree on 8 devices: 2 results, 1 of which shows nothing\n")
+
+
 # --- on the twin ----------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commlens.integrations.runtime.differences import difference
+from commlens.integrations.runtime.float_types import allowed_ulp
 from commlens.integrations.runtime.inputs import values
 
 
@@ -129,3 +130,36 @@ def test_inputs_of_small_floats() -> None:
         drawn = values((100,), np.dtype(dtype), "seed").astype(np.float32)
         assert sorted(set(drawn.tolist())) == [-0.75, -0.25, 0.25, 0.75]
     assert set(values((100,), np.dtype(types.int4), "seed").astype(np.int32).tolist()) <= set(range(-8, 8))
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize(
+    ("name", "a", "b", "steps"),
+    [
+        ("float4_e2m1fn", -0.5, 0.5, 2),
+        ("float4_e2m1fn", 6, 4, 1),
+        ("float8_e8m0fnu", 1, 4, 2),
+        ("float8_e4m3fn", 1, 2, 8),
+        ("float8_e5m2", -2, 2, 2 * 64),
+        ("float8_e4m3fnuz", -1, 1, 2 * 64),
+    ],
+)
+def test_distances_of_types_of_one_byte(name: str, a: float, b: float, steps: int) -> None:
+    """Wherever the sign stands, if there is one."""
+    dtype = getattr(import_module("ml_dtypes"), name)
+    found = difference({0: np.array([a], dtype)}, {0: np.array([b], dtype)}, 0)
+    assert found["max_ulp"] == steps
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize(
+    ("name", "asked", "allowed"),
+    [
+        *(("float32", 16, 16), ("float64", 3, 3), ("float16", 16, 2), ("bfloat16", 16, 2), ("bfloat16", 1, 1)),
+        *(("bfloat16", 0, 0), ("float8_e4m3fn", 16, 1), ("float8_e5m2", 0, 0), ("float4_e2m1fn", 10**6, 1)),
+        *(("float8_e8m0fnu", 10**6, 0), ("float8_e3m4", 16, 1)),
+    ],
+)
+def test_what_is_allowed_depends_on_the_type(name: str, asked: int, allowed: int) -> None:
+    """A unit of a narrow float is a large part of it."""
+    assert allowed_ulp(np.dtype(getattr(import_module("ml_dtypes"), name, name)), asked) == allowed

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commlens import CommlensError
-from commlens.integrations.runtime.plain_text import partitioner_of, plain, read_instruction
+from commlens.integrations.runtime.plain_text import (
+    one_by_one,
+    partitioner_of,
+    plain,
+    read_instruction,
+    readable,
+)
 
 PLAIN = {
     "fusion": (
@@ -140,6 +146,10 @@ def test_what_has_no_plain_form_is_refused(line: str) -> None:
         ('HloModule m\n x = f32[8] custom-call(y), custom_call_target="SPMDFullToShardShape"', "gspmd"),
         ('HloModule m\n x = f32[8] custom-call(y), custom_call_target="xla.sdy.GlobalToLocalShape"', "shardy"),
         ("HloModule m\n x = f32[8] all-gather(y), replica_groups={}, sharding={devices=[8]<=[8]}", None),
+        (
+            "HloModule m\n x = f32[8] collective-permute(y), source_target_pairs={{0,1}}, sharding={devices=[8]<=[8]}",
+            None,
+        ),
         ("HloModule m, is_scheduled=true\n x = f32[8] parameter(0), sharding={devices=[8]<=[8]}", None),
         ('HloModule m, is_scheduled=true\n x = f32[8] custom-call(y), custom_call_target="TopK"', None),
     ],
@@ -147,3 +157,40 @@ def test_what_has_no_plain_form_is_refused(line: str) -> None:
 def test_who_has_seen_a_module(text: str, partitioner: str | None) -> None:
     """A module that the partitioner has seen runs as it is; leftover shardings of a scheduled one say nothing."""
     assert partitioner_of(text) == partitioner
+
+
+def test_all_but_several_operands_stays_as_it_is() -> None:
+    """What XLA is to partition keeps its shardings; each element of a tuple has its own."""
+    kept = (
+        "HloModule m, entry_computation_layout={(f32[2]{0})->f32[2]{0}}\n\n"
+        "ENTRY %e (a: f32[2]) -> f32[2] {\n  %a = f32[2]{0} parameter(0), sharding={replicated}\n"
+    )
+    line = (
+        "  %r = (f32[2]{0}, s32[]) all-reduce(f32[2]{0} %a, s32[] %b), replica_groups={}, to_apply=%add, "
+        'sharding={{manual}, {devices=[2]<=[2]}}, frontend_attributes={k="v, w"}\n'
+    )
+    attributes = 'replica_groups={}, to_apply=%add, frontend_attributes={k="v, w"}'
+    assert one_by_one(kept) == kept
+    assert one_by_one(kept + line) == kept + (
+        f"  %r--part0 = f32[2] all-reduce(%a), {attributes}, sharding={{manual}}\n"
+        f"  %r--part1 = s32[] all-reduce(%b), {attributes}, sharding={{devices=[2]<=[2]}}\n"
+        "  %r = (f32[2], s32[]) tuple(%r--part0, %r--part1), sharding={{manual}, {devices=[2]<=[2]}}\n"
+    )
+    same = one_by_one(line.replace("{{manual}, {devices=[2]<=[2]}}", "{replicated}"))
+    assert same.count("sharding={replicated}") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("replica_groups=@mesh<a=2,b=2> {a}, x", "replica_groups={{0,2},{1,3}}, x"),
+        ("replica_groups = @mesh<a=4> {a:(1)2}", "replica_groups = {{0,2},{1,3}}"),
+        ("replica_groups=mesh['a'=2] {'a'}", "replica_groups=mesh['a'=2] {'a'}"),
+        ("replica_groups=@mesh<a=2> {b}", "replica_groups=@mesh<a=2> {b}"),
+        ('op_name="replica_groups=@mesh<a=2> {a}"', 'op_name="replica_groups=@mesh<a=2> {a}"'),
+        ("/* replica_groups=@mesh<a=2> {a} */", "/* replica_groups=@mesh<a=2> {a} */"),
+    ],
+)
+def test_spellings_that_xla_does_not_read(text: str, read: str) -> None:
+    """Groups by a named mesh are written out, outside strings and comments, where they can be read."""
+    assert readable(text) == read

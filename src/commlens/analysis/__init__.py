@@ -6,12 +6,12 @@ from commlens.analysis.change_details import Detail
 from commlens.analysis.changes import Moved
 from commlens.analysis.checks import RULES
 from commlens.analysis.checks.baseline import Baseline, Judged, read_baseline
-from commlens.analysis.checks.choosing import chosen_rules, matches, rule_of
+from commlens.analysis.checks.choosing import chosen_rules, matches, rules_of
 from commlens.analysis.checks.running import Problem, check
 from commlens.analysis.claims import Claim, claim_of, claims_of
 from commlens.analysis.collective_groups import CollectiveGroups, groups_from_sharding, groups_over
 from commlens.analysis.differences import Change, ModuleDiff, TotalChange, diff
-from commlens.analysis.equivalence import MOST_ROUNDS, Comparison, ResultDifference, counts_of_both
+from commlens.analysis.equivalence import MOST_ROUNDS, Comparison, ResultDifference, counts_of_both, uncounted_loops
 from commlens.analysis.expectation_claims import ExpectationError
 from commlens.analysis.expectation_files import renewing_goldens
 from commlens.analysis.expectation_programs import AnyMesh
@@ -22,6 +22,7 @@ from commlens.analysis.figures import Figures
 from commlens.analysis.group_record import ReplicaGroups
 from commlens.analysis.hosts import Hosts, compare_hosts
 from commlens.analysis.hosts_answers import FirstDifference, HostChange, HostDifference, HostPlace, ModuleOnHosts
+from commlens.analysis.hosts_deadlocks import Deadlock
 from commlens.analysis.hosts_survey import HostModule, HostSurvey
 from commlens.analysis.inventory import Report, report
 from commlens.analysis.layout_matches import LayoutMatch, match_layouts
@@ -54,6 +55,7 @@ __all__ = [
     "CollectiveGroups",
     "Comparison",
     "Counts",
+    "Deadlock",
     "Detail",
     "Expectation",
     "ExpectationError",
@@ -114,5 +116,6 @@ __all__ = [
     "read_mesh",
     "renewing_goldens",
     "report",
-    "rule_of",
+    "rules_of",
+    "uncounted_loops",
 ]

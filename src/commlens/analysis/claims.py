@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from commlens.analysis.participation import Counts, groups_participation, participation_of
-from commlens.analysis.scaling import Layout
+from commlens.analysis.scaling import Flags, Layout
 from commlens.analysis.totals import OPCODES
 from commlens.errors import CommlensError, InputError
-from commlens.hlo import Signature
+from commlens.hlo import Signature, shortened
 from commlens.topology import CollectiveOpGroupMode as Mode
 from commlens.topology import (
     get_collective_op_group_mode,
@@ -50,7 +50,7 @@ class Claim:
 
 
 def claims_of(report: Report) -> list[Claim]:
-    """Return what a report says of each distinct collective: by opcode, mode, and groups or pairs as spelled.
+    """Return what a report says of each distinct collective: by opcode, channel and flag, groups or pairs as spelled.
 
     Raises:
         InputError: nobody states how many replicas and partitions there are.
@@ -62,9 +62,10 @@ def claims_of(report: Report) -> list[Claim]:
     if counts is None:
         reason = "nobody states how many replicas and partitions to run; give them with --replicas and --partitions"
         raise InputError(reason, path=module.path)
-    alike: dict[tuple[str, Mode | None, str | None], list[Row]] = {}
+    alike: dict[tuple[str, Flags, str | None], list[Row]] = {}
     for row in report.collectives:
-        alike.setdefault((row.opcode, row.figures.mode, _text_of(row.figures.signature)), []).append(row)
+        signature = row.figures.signature
+        alike.setdefault((row.opcode, _flags_of(signature), _text_of(signature)), []).append(row)
     return [
         _claim(tuple(row.name for row in rows), module.name, rows[0].figures.signature, counts)
         for rows in alike.values()
@@ -107,7 +108,7 @@ def claim_of(
     groups = parse_replica_groups(spec)
     opcode = opcode or _telling_opcode(mode, even=groups.num_devices_per_group is not None)
     if opcode not in OPCODES:
-        msg = f"expected a collective ({', '.join(OPCODES)}), found {opcode!r}"
+        msg = f"expected a collective ({', '.join(OPCODES)}), found {shortened(repr(opcode))}"
         raise CommlensError(msg)
     _check_mode(opcode, mode)
     participation = groups_participation(mode, groups, counts)
@@ -135,8 +136,12 @@ def _text_of(signature: Signature) -> str | None:
     return None if stated is None else str(stated)
 
 
+def _flags_of(signature: Signature) -> Flags:
+    return Flags(signature.has_channel, bool(signature.use_global_device_ids))
+
+
 def _claim(names: tuple[str, ...], module: str | None, signature: Signature, counts: Counts) -> Claim:
     participation = participation_of(signature, counts)
     mode = participation.mode
-    layout = None if mode is None else Layout(mode, counts, signature.groups, signature.pairs)
+    layout = None if mode is None else Layout(mode, counts, signature.groups, signature.pairs, _flags_of(signature))
     return Claim(names, module, signature.opcode, _text_of(signature), participation, layout, counts)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.analysis.participation import Counts
 from commlens.errors import InputError
-from commlens.hlo import CallGraph
+from commlens.hlo import CallGraph, shortened, some_of
 
 if TYPE_CHECKING:
-    from commlens.hlo import Module
+    from collections.abc import Iterator
+
+    from commlens.hlo import Instruction, Module
 
 MOST_ROUNDS: Final = 10_000
 """Rounds that all loops of a module may make in one run, unless another number is asked for."""
@@ -56,6 +58,7 @@ class Comparison:
         outputs: their results.
         max_ulp: units in the last place by which floats were allowed to differ.
         runtime: what they were run on, e.g. ``"jax 0.10.2"``.
+        notes: what the answer does not say, in sentences.
     """
 
     paths: tuple[str, str]
@@ -63,11 +66,14 @@ class Comparison:
     outputs: tuple[ResultDifference, ...]
     max_ulp: int
     runtime: str
+    notes: tuple[str, ...] = ()
 
     @property
-    def agree(self) -> bool:
-        """Whether no result differs."""
-        return all(output.differs is None for output in self.outputs)
+    def agree(self) -> bool | None:
+        """Whether no result differs; None where no result shows anything."""
+        if any(output.differs is not None for output in self.outputs):
+            return False
+        return True if any(output.finite for output in self.outputs) else None
 
     def as_dict(self) -> dict[str, object]:
         """Return the answer in its JSON form."""
@@ -78,6 +84,7 @@ class Comparison:
             "outputs": [output.as_dict() for output in self.outputs],
             "agree": self.agree,
             "runtime": self.runtime,
+            "notes": list(self.notes),
         }
 
 
@@ -132,12 +139,26 @@ def _check_constants(module: Module) -> None:
 
 def _check_rounds(module: Module, most: int) -> None:
     """Refuse loops that would run for too long; those that cannot be counted have the time limit."""
+    for loop, rounds in _rounds(module):
+        if rounds is not None and rounds > most:
+            name = shortened(loop.name)
+            reason = f"expected loops of at most {most} rounds in one run, found {rounds} of {name} (--max-rounds)"
+            raise InputError(reason, path=module.path, line=loop.line)
+
+
+def uncounted_loops(module: Module) -> str | None:
+    """Return a sentence about the loops whose rounds nobody can count before they run; None without such a loop."""
+    names = [shortened(loop.name) for loop, rounds in _rounds(module) if rounds is None]
+    if not names:
+        return None
+    which = f"loop {names[0]}" if len(names) == 1 else f"loops {some_of(names)}"
+    return f"{module.path}: the rounds of {which} cannot be counted, so that only the time-out bounds the run"
+
+
+def _rounds(module: Module) -> Iterator[tuple[Instruction, int | None]]:
+    """Yield each loop and how many rounds it makes in one run; None where that cannot be counted."""
     bodies = {
         callee: loop for loop in module.instructions_of({"while"}) for role, callee in loop.called if role == "body"
     }
     graph = CallGraph(module, bodies, lambda _: False)
-    for body, loop in bodies.items():
-        rounds = graph.executions(body)
-        if rounds is not None and rounds > most:
-            reason = f"expected loops of at most {most} rounds in one run, found {rounds} of {loop.name} (--max-rounds)"
-            raise InputError(reason, path=module.path, line=loop.line)
+    yield from ((loop, graph.executions(body)) for body, loop in bodies.items())

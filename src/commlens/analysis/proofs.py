@@ -6,40 +6,29 @@ runtime gives back what came of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.experiments import (
-    EVEN_ONLY,
-    RUNNABLE,
-    UNORDERED,
-    IdLists,
-    Outcome,
-    Program,
-    elements,
-    program_for,
-    reading_of,
-    spellings,
-)
+from commlens.analysis.experiments import EVEN_ONLY, RUNNABLE, UNORDERED, elements
 from commlens.analysis.limits import LISTED_LIMIT
 from commlens.analysis.participation import groups_participation
 from commlens.analysis.records import Record
 from commlens.analysis.scaling import scaled_down
+from commlens.analysis.sightings import MOST_ELEMENTS, sightings
 from commlens.topology import participant_pairs
 
 if TYPE_CHECKING:
-    from commlens.analysis.claims import Claim
-    from commlens.analysis.scaling import Layout
+    from collections.abc import Callable, Sequence
 
-Run: TypeAlias = Callable[[Sequence[Program]], Sequence[Outcome]]
-"""Runs programs and returns what came of each, in their order."""
+    from commlens.analysis.claims import Claim
+    from commlens.analysis.readings import IdLists
+    from commlens.analysis.scaling import Layout
+    from commlens.analysis.sightings import Run, Sighting
 
 MOST_DEVICES: Final = 64
 """Devices up to which a layout is run as it is, unless another number is asked for."""
 
 _MOST_TEXT: Final = 300
-_MOST_ELEMENTS: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +63,8 @@ class Proof(Record):
         observed: those that the runtime showed, in the order of ``predicted`` as far as they are alike; None where
             the collective was not run.
         agree: whether they are the same; None where the collective was not run.
-        ordered: whether the results show the order inside a group; the sum of an all-reduce does not.
+        ordered: whether the results show the order inside a group; the sum of an all-reduce does not, and it is all
+            that is seen where the operation itself does not run.
         why: why it was not run, or what in the results fits no groups; None otherwise.
         scaled: the smaller layout that was run; None where it was run as it is.
         ran: the spelling of the groups or pairs in the program that ran; None where none did.
@@ -130,14 +120,10 @@ class _Experiment:
     Attributes:
         layout: what is run, scaled down where need be.
         predicted: who takes part in it.
-        size: members of a group, of the first one where they differ.
-        program: what is run.
     """
 
     layout: Layout
     predicted: IdLists
-    size: int
-    program: Program
 
 
 def prove(claims: Sequence[Claim], run: Run, *, most_devices: int = MOST_DEVICES) -> tuple[Proof, ...]:
@@ -152,10 +138,12 @@ def prove(claims: Sequence[Claim], run: Run, *, most_devices: int = MOST_DEVICES
         One proof for each claim, in their order. What cannot be run says why and agrees with nothing.
     """
     plans = [_plan(claim, most_devices) for claim in claims]
-    programs = [plan.program for plan in plans if isinstance(plan, _Experiment)]
-    outcomes = iter(run(programs) if programs else ())
+    layouts = [
+        (claim.opcode, plan.layout) for claim, plan in zip(claims, plans, strict=True) if isinstance(plan, _Experiment)
+    ]
+    seen = iter(sightings(layouts, run))
     return tuple(
-        _concluded(claim, plan, next(outcomes)) if isinstance(plan, _Experiment) else _not_run(claim, plan)
+        _concluded(claim, plan, next(seen)) if isinstance(plan, _Experiment) else _not_run(claim, plan)
         for claim, plan in zip(claims, plans, strict=True)
     )
 
@@ -163,32 +151,48 @@ def prove(claims: Sequence[Claim], run: Run, *, most_devices: int = MOST_DEVICES
 def _plan(claim: Claim, most_devices: int) -> _Experiment | str:
     """Return how to run a claim, or why it cannot be run."""
     participation = claim.participation
+    unknown = participation.unknown_because or "it is not known who takes part"
     if claim.layout is None or participation.num_ids is None:
-        return participation.unknown_because or "it is not known who takes part"
+        return unknown
     if claim.opcode not in RUNNABLE:
         return f"XLA's CPU client does not run {claim.opcode}"
-    groups = participation.groups
-    if groups is not None and groups.num_devices > claim.layout.devices:
-        return f"expected each of the {claim.layout.devices} devices once, found {groups.num_devices} ids in the groups"
+    why = _cannot_be_compiled(claim.opcode, claim.layout)
+    if why is not None:
+        return why
     layout = scaled_down(claim.layout, most_devices)
     if layout is None:
         return (
             f"{claim.layout.devices} devices are more than {most_devices} (--max-devices allows more), and there is no "
             "smaller layout with the same digits"
         )
+    if elements("all-reduce", layout) > MOST_ELEMENTS:
+        return f"{claim.opcode} on {layout.devices} devices would take more than {MOST_ELEMENTS} numbers"
+    outside = _outside(layout)
+    if outside is not None:
+        return f"expected ids in 0..{layout.ids - 1}, found {outside}"
     predicted = _participants(layout)
-    if predicted is None:
-        return participation.unknown_because or "it is not known who takes part"
-    outside = [each for group in predicted for each in group if not 0 <= each < layout.devices]
-    if outside:
-        return f"expected device ids in 0..{layout.devices - 1}, found {outside[0]}"
-    sizes = {len(group) for group in predicted}
-    if claim.opcode in EVEN_ONLY and len(sizes) != 1:
-        return f"XLA compiles {claim.opcode} only with groups of one size, found {min(sizes)} to {max(sizes)} devices"
-    size = max(sizes, default=1)
-    if elements(claim.opcode, layout, size) > _MOST_ELEMENTS:
-        return f"{claim.opcode} on {layout.devices} devices would take more than {_MOST_ELEMENTS} numbers"
-    return _Experiment(layout, predicted, size, program_for(claim.opcode, layout, size))
+    return unknown if predicted is None else _Experiment(layout, predicted)
+
+
+def _cannot_be_compiled(opcode: str, layout: Layout) -> str | None:
+    """Return what in groups as they are written lets XLA refuse them; None where there is nothing.
+
+    What is predicted says nothing here: a wrong prediction is to be run and seen.
+    """
+    groups = layout.groups
+    if groups is None or groups.num_replica_groups == 0:
+        return None
+    if groups.num_devices > layout.ids:
+        return f"expected each of the ids 0..{layout.ids - 1} once, found {groups.num_devices} ids in the groups"
+    if opcode in EVEN_ONLY and groups.num_devices_per_group is None:
+        sizes = [len(group) for group in groups.groups()]
+        return f"XLA compiles {opcode} only with groups of one size, found {min(sizes)} to {max(sizes)} ids"
+    return None
+
+
+def _outside(layout: Layout) -> int | None:
+    groups = [] if layout.groups is None else layout.groups.groups()
+    return next((each for group in groups for each in group if not 0 <= each < layout.ids), None)
 
 
 def _participants(layout: Layout) -> IdLists | None:
@@ -205,18 +209,20 @@ def _not_run(claim: Claim, why: str, plan: _Experiment | None = None) -> Proof:
     return _proof(claim, plan, predicted, None, None, _shortened(why), None)
 
 
-def _concluded(claim: Claim, plan: _Experiment, outcome: Outcome) -> Proof:
-    if outcome.results is None:
-        return _not_run(claim, f"XLA does not run it: {outcome.refused}", plan)
-    reading = reading_of(claim.opcode, outcome.results, plan.size)
-    key = _key(claim.opcode)
-    joined = {device for group in plan.predicted for device in group}
-    observed = [group for group in reading.groups if len(group) > 1 or joined.issuperset(group)]
+def _concluded(claim: Claim, plan: _Experiment, seen: Sighting) -> Proof:
+    if seen.reading is None:
+        return _not_run(claim, seen.refused or "XLA does not run it", plan)
+    key = _key(seen.opcode)
+    observed = seen.reading.groups
     same = sorted(map(key, observed)) == sorted(map(key, plan.predicted))
+    faults = seen.reading.faults
+    if same and not faults and seen.refused is not None:
+        return _not_run(claim, seen.refused, plan)
     shown = _in_order_of(plan.predicted, observed, key)
-    why = _shortened("; ".join(reading.faults)) if reading.faults else None
-    ran = spellings(plan.layout)[outcome.text]
-    return _proof(claim, plan, plan.predicted, shown, same and why is None, why, ran)
+    why = "; ".join(faults) or seen.refused
+    return _proof(
+        claim, plan, plan.predicted, shown, same and not faults, None if why is None else _shortened(why), seen
+    )
 
 
 def _key(opcode: str) -> Callable[[Sequence[int]], tuple[int, ...]]:
@@ -242,7 +248,7 @@ def _proof(
     observed: IdLists | None,
     agree: bool | None,
     why: str | None,
-    ran: str | None,
+    seen: Sighting | None,
 ) -> Proof:
     mode = claim.participation.mode
     scaled = None
@@ -260,10 +266,10 @@ def _proof(
         predicted=predicted,
         observed=observed,
         agree=agree,
-        ordered=claim.opcode not in UNORDERED,
+        ordered=(claim.opcode if seen is None else seen.opcode) not in UNORDERED,
         why=why,
         scaled=scaled,
-        ran=ran,
+        ran=None if seen is None else seen.ran,
     )
 
 

@@ -8,7 +8,7 @@ they do not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import prod
 from typing import TYPE_CHECKING, Final
@@ -29,6 +29,24 @@ _MOST_DIGITS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
+class Flags:
+    """What an instruction states of its ids; its group mode follows from that.
+
+    Attributes:
+        has_channel: whether it has a channel id.
+        use_global_device_ids: the flag; False for operations without one.
+    """
+
+    has_channel: bool
+    use_global_device_ids: bool = False
+
+    @classmethod
+    def meaning(cls, mode: Mode) -> Flags:
+        """Return the flags with which an operation that can have a mode has it."""
+        return cls(mode is not Mode.CROSS_REPLICA, mode is Mode.FLATTENED_ID)
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Groups or pairs, and the counts they are run with.
 
@@ -37,12 +55,19 @@ class Layout:
         counts: replicas and partitions.
         groups: the groups; None where there are pairs.
         pairs: the pairs; None where there are groups.
+        stated: what the instruction states, from which ``mode`` was worked out; None where only the mode was given.
     """
 
     mode: Mode
     counts: Counts
     groups: DeviceList | None = None
     pairs: SourceTargetPairs | None = None
+    stated: Flags | None = None
+
+    @property
+    def flags(self) -> Flags:
+        """What to state in a program: the instruction's own flags, not those that would mean what was worked out."""
+        return Flags.meaning(self.mode) if self.stated is None else self.stated
 
     @property
     def devices(self) -> int:
@@ -96,7 +121,7 @@ def scaled_down(layout: Layout, most_devices: int) -> Layout | None:
         return layout
     if layout.mode is not Mode.FLATTENED_ID and 2 * layout.ids <= most_devices:
         counts = layout.with_ids(layout.ids, min(3, most_devices // layout.ids))
-        return Layout(layout.mode, counts, layout.groups, layout.pairs)
+        return replace(layout, counts=counts)
     if layout.groups is None:
         return None
     if layout.mode is Mode.FLATTENED_ID:
@@ -114,7 +139,7 @@ def _with_flattened_ids(layout: Layout, groups: DeviceList, most_devices: int) -
         return None
     outer = split.leading(split.sizes, layout.counts.replicas)
     counts = Counts(prod(sizes[:outer]), prod(sizes[outer:]))
-    return Layout(layout.mode, counts, split.groups_with(sizes))
+    return replace(layout, counts=counts, groups=split.groups_with(sizes))
 
 
 def _with_copies(layout: Layout, groups: DeviceList, most_devices: int) -> Layout | None:
@@ -122,14 +147,15 @@ def _with_copies(layout: Layout, groups: DeviceList, most_devices: int) -> Layou
     copies = layout.devices // layout.ids
     if groups.num_replica_groups == 0:
         sizes = _smaller((layout.ids, copies), most_devices)
-        return None if sizes is None else Layout(layout.mode, layout.with_ids(*sizes), groups)
+        return None if sizes is None else replace(layout, counts=layout.with_ids(*sizes))
     digits = _Digits.of(groups, layout.ids)
     if digits is None:
         return None
     sizes = _smaller((*digits.sizes, copies), most_devices)
     if sizes is None:
         return None
-    return Layout(layout.mode, layout.with_ids(prod(sizes[:-1]), sizes[-1]), digits.groups_with(sizes[:-1]))
+    counts = layout.with_ids(prod(sizes[:-1]), sizes[-1])
+    return replace(layout, counts=counts, groups=digits.groups_with(sizes[:-1]))
 
 
 @dataclass(frozen=True, slots=True)

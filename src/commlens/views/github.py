@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
 _COMMANDS: Final[Mapping[Severity, str]] = MappingProxyType({"error": "error", "warning": "warning", "note": "notice"})
 _SHOWN: Final = 6
+_STANDARD_INPUT: Final = "-"
+"""A path that is no file, on which nothing can be annotated."""
 
 
 def github_commands(problems: Sequence[Problem]) -> Iterator[str]:
     """Yield one command to a line for each finding."""
     for problem in problems:
-        properties = [f"file={_property(problem.path)}"]
-        if problem.line is not None:
-            properties.append(f"line={problem.line}")
+        properties: list[str] = []
+        if problem.path != _STANDARD_INPUT:
+            properties.append(f"file={_property(problem.path)}")
+            if problem.line is not None:
+                properties.append(f"line={problem.line}")
         properties.append(f"title={_property(problem.rule.id)}")
         yield f"::{_COMMANDS[problem.severity]} {','.join(properties)}::{_data(_message(problem))}\n"
 

@@ -81,6 +81,8 @@ class ComparisonView:
             yield from laid_out(_results_table(comparison), width)
             yield BLANK
         yield from paragraph(_verdict(comparison), BOLD, width)
+        for note in comparison.notes:
+            yield from paragraph(f"note: {printable(note)}", DIM, width)
 
     def json(self) -> Iterator[str]:
         """Yield one JSON object on one line."""
@@ -88,13 +90,15 @@ class ComparisonView:
 
     def csv(self) -> Iterator[str]:
         """Yield a heading and one line per result."""
-        rows = ([output.index, output.max_ulp, output.differs] for output in self.comparison.outputs)
-        return csv_lines(("index", "max_ulp", "differs"), rows)
+        rows = ([output.index, output.max_ulp, output.differs, output.finite] for output in self.comparison.outputs)
+        return csv_lines(("index", "max_ulp", "differs", "finite"), rows)
 
     def markdown(self) -> Iterator[str]:
         """Yield a table of results."""
         yield from markdown_table(_results_table(self.comparison))
         yield f"\n{markdown_prose(_verdict(self.comparison))}\n"
+        for note in self.comparison.notes:
+            yield f"\n- note: {markdown_text(note)}\n"
 
 
 def _table(proofs: tuple[Proof, ...]) -> Table:
@@ -192,4 +196,8 @@ def _verdict(comparison: Comparison) -> str:
     differing = sum(output.differs is not None for output in comparison.outputs)
     if differing:
         return f"the modules differ {where}: {differing:,} of {counted(len(comparison.outputs), 'result')}"
-    return f"the modules agree {where}: {counted(len(comparison.outputs), 'result')}"
+    if comparison.agree is None:
+        return f"the modules show nothing {where}: there is no finite number in any result"
+    void = sum(not output.finite for output in comparison.outputs)
+    told = f", {void:,} of which {'shows' if void == 1 else 'show'} nothing" if void else ""
+    return f"the modules agree {where}: {counted(len(comparison.outputs), 'result')}{told}"

@@ -25,17 +25,23 @@ _WIDTH: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class RuleView:
-    """One rule, told in full.
+    """Rules told in full.
 
     Attributes:
-        rule: the rule.
+        rules: the rules.
     """
 
-    rule: Rule
+    rules: Sequence[Rule]
 
     def table(self, width: int | None) -> Iterator[Line]:
-        """Yield what the rule says, and its examples."""
-        rule = self.rule
+        """Yield what each rule says, and its examples."""
+        for place, rule in enumerate(self.rules):
+            if place:
+                yield BLANK
+            yield from self._told(rule, width)
+
+    @staticmethod
+    def _told(rule: Rule, width: int | None) -> Iterator[Line]:
         yield line(styled(rule.id, BOLD), f" ({rule.severity}): {rule.title}")
         yield BLANK
         yield from paragraph(rule.documentation, "", width)
@@ -50,15 +56,17 @@ class RuleView:
 
     def json(self) -> Iterator[str]:
         """Yield one JSON object."""
-        yield to_json({"schema": "commlens.check/1", "rules": [_as_dict(self.rule)]}) + "\n"
+        yield to_json({"schema": "commlens.check/1", "rules": [_as_dict(rule) for rule in self.rules]}) + "\n"
 
     def csv(self) -> Iterator[str]:
-        """Yield a heading and a line."""
-        return csv_lines(CSV_COLUMNS, [_row(self.rule)])
+        """Yield a heading and a line for each rule."""
+        return csv_lines(CSV_COLUMNS, map(_row, self.rules))
 
     def markdown(self) -> Iterator[str]:
-        """Yield a section."""
-        return rule_section(self.rule)
+        """Yield a section for each rule."""
+        for place, rule in enumerate(self.rules):
+            yield from ["\n"] if place else []
+            yield from rule_section(rule)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,8 @@ def _of_instruction(problem: Problem, place: Place) -> dict[str, object]:
 
 
 def _fingerprint(problem: Problem) -> str:
-    """Return what stays the same while lines move: rule, module, instructions and message."""
-    parts = (problem.rule.id, PurePath(problem.path).name, problem.module, *problem.instructions, problem.message)
+    """Return what stays the same while lines move: rule, file as it was named, module, instructions and message."""
+    parts = (problem.rule.id, PurePath(problem.path).as_posix(), problem.module, *problem.instructions, problem.message)
     return hashlib.sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 

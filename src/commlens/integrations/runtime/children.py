@@ -36,6 +36,7 @@ _MOST_STARTS: Final = 3
 """Ports that are tried for processes which have to meet."""
 
 _TAIL: Final = 4000
+_MOST_TOLD: Final = 300
 _OWN_VARIABLES: Final = ("JAX_", "XLA_", "TF_")
 
 Job: TypeAlias = dict[str, Any]
@@ -150,8 +151,13 @@ def joined(parts: Sequence[Answer]) -> Answer:
 
 
 def _furthest(parts: Sequence[Answer]) -> Answer:
-    """Return what says most against a result: that it differs without a distance, then the largest distance."""
-    return max(parts, key=lambda part: (part.get("max_ulp", float("inf")), "differs" in part))
+    """Return what says most against a result: that it differs without a distance, then the largest distance.
+
+    It shows nothing only where it shows nothing in any of the processes.
+    """
+    furthest = max(parts, key=lambda part: (part.get("max_ulp", float("inf")), "differs" in part))
+    shows = any(part.get("finite", True) for part in parts)
+    return {key: value for key, value in furthest.items() if key != "finite" or not shows}
 
 
 class _Child:
@@ -223,7 +229,7 @@ class _Child:
         self._errors.seek(max(0, self._errors.tell() - _TAIL))
         written = self._errors.read().decode("utf-8", "replace").splitlines()
         told = next((line for line in written if line.startswith("F")), written[-1] if written else "")
-        return f"XLA ended its process (exit status {code}): {told or 'it wrote nothing'}"
+        return f"XLA ended its process (exit status {code}): {told[:_MOST_TOLD] or 'it wrote nothing'}"
 
     def end(self) -> None:
         """End the process, if it has not ended, and let go of its pipes."""

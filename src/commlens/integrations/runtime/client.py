@@ -8,7 +8,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from commlens.analysis import Comparison, Outcome, ResultDifference
+from commlens.analysis import Comparison, Outcome, ResultDifference, uncounted_loops
 from commlens.errors import CommlensError, InputError
 from commlens.hlo import UnreadableError, bare_bytes
 from commlens.integrations.runtime.children import answers_of
@@ -67,7 +67,8 @@ class Runtime:
             first: one module.
             second: the other.
             counts: replicas and partitions to run them with.
-            max_ulp: units in the last place that floats may be apart.
+            max_ulp: units in the last place that floats may be apart; an eighth of that in types of 16 bits, one in
+                types of fewer.
             seed: other seeds, other inputs.
 
         Raises:
@@ -96,7 +97,8 @@ class Runtime:
             ResultDifference(each["index"], each.get("max_ulp"), each.get("differs"), each.get("finite", True))
             for each in answer["outputs"]
         )
-        return Comparison((first.path, second.path), counts, tuple(outputs), max_ulp, self.version)
+        notes = tuple(dict.fromkeys(note for note in map(uncounted_loops, both) if note is not None))
+        return Comparison((first.path, second.path), counts, tuple(outputs), max_ulp, self.version, notes)
 
 
 def _outcome(answer: dict[str, Any]) -> Outcome:

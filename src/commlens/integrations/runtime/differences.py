@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commlens.integrations.runtime.float_types import is_float, significant_bits
+from commlens.integrations.runtime.float_types import allowed_ulp, is_float, significant_bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ def difference(left: ByDevice, right: ByDevice, max_ulp: int) -> dict[str, objec
     Args:
         left: the result of each device of the first program.
         right: that of the second one.
-        max_ulp: units in the last place that floats may be apart.
+        max_ulp: units in the last place that floats may be apart; fewer of narrow types (:func:`allowed_ulp`).
 
     Returns:
         ``max_ulp``, the largest distance on any device (0 for integers that are equal, left out where there is none);
@@ -39,7 +39,7 @@ def difference(left: ByDevice, right: ByDevice, max_ulp: int) -> dict[str, objec
         >>> difference({0: np.int32([1, 2])}, {0: np.int32([1, 3])}, 4)
         {'differs': 'device 0, element 1: 2 and 3'}
     """
-    furthest, where = 0, ""
+    furthest, allowed, where = 0, max_ulp, ""
     for device, a in left.items():
         b = right[device]
         if (a.shape, a.dtype) != (b.shape, b.dtype):
@@ -49,13 +49,15 @@ def difference(left: ByDevice, right: ByDevice, max_ulp: int) -> dict[str, objec
             unequal = np.flatnonzero(a.reshape(-1) != b.reshape(-1))
             if unequal.size:
                 return {"differs": _place(device, a, b, int(unequal[0]))}
-        elif distances.size and int(distances.max()) > furthest:
+            continue
+        allowed = allowed_ulp(_real(a).dtype, max_ulp)
+        if distances.size and int(distances.max()) > furthest:
             furthest = int(distances.max())
             where = _place(device, a, b, int(distances.argmax()))
     found: dict[str, object] = {"max_ulp": furthest}
     if left and not any(_has_a_finite_number(array) for array in left.values()):
         found["finite"] = False
-    return found if furthest <= max_ulp else {**found, "differs": where + _beside_the_largest(left, right)}
+    return found if furthest <= allowed else {**found, "differs": where + _beside_the_largest(left, right)}
 
 
 def _has_a_finite_number(array: Array) -> bool:
@@ -116,8 +118,14 @@ def _real(array: Array) -> Array:
 
 
 def _place_in_order(array: Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Number all floats of a type from the smallest to the largest (IEEE 754 orders the bits of each sign so)."""
+    """Number all floats of a type from the smallest to the largest (IEEE 754 orders the bits of each sign so).
+
+    Types of one byte are not all laid out like that, have a sign in another bit or none: their few values are sorted.
+    """
     width = array.dtype.itemsize
+    if width == 1:
+        every = np.arange(256, dtype=np.uint8).view(array.dtype).astype(np.float64)
+        return np.searchsorted(np.unique(every[~np.isnan(every)]), array.astype(np.float64)).astype(np.uint64)
     bits = array.view(f"u{width}").astype(np.uint64)
     sign = np.uint64(1 << (8 * width - 1))
     negative = (bits & sign) != 0

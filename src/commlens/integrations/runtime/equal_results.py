@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from commlens.integrations.runtime.differences import difference
 from commlens.integrations.runtime.inputs import values
-from commlens.integrations.runtime.plain_text import partitioner_of, plain
+from commlens.integrations.runtime.plain_text import one_by_one, partitioner_of, plain, readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,11 +83,10 @@ def compared(xla: Xla, job: dict[str, Any]) -> dict[str, object]:
 
 def _ready(xla: Xla, number: int, source: dict[str, str], replicas: int, partitions: int) -> Ready:
     try:
-        module = xla.module(source["text"] if "text" in source else b64decode(source["proto"]))
+        module = xla.module(readable(source["text"]) if "text" in source else b64decode(source["proto"]))
         text = xla.text(module)
         partitioner = partitioner_of(text) if partitions > 1 else None
-        if partitioner is None:
-            module = xla.module(plain(text))
+        module = xla.module(plain(text) if partitioner is None else one_by_one(text))
         executable = xla.compile(module, replicas, partitions, partitioner=partitioner)
         shapes = xla.parameters(module)
     except Exception as error:
@@ -126,9 +125,9 @@ def _arguments(xla: Xla, first: Ready, second: Ready, replicas: int, partitions:
         msg = f"expected {len(first.shapes)} parameters as the other module has, found {len(second.shapes)}"
         raise RefusedError(1, msg)
     whole = first if first.shardings is not None or second.shardings is None else second
+    _check_size(whole, replicas if whole.shardings is not None else replicas * partitions)
     shared: list[list[Array]] = []
     for place, (shape, dtype) in enumerate(whole.shapes):
-        _check_size(shape, dtype, replicas if whole.shardings is not None else replicas * partitions)
         if whole.shardings is None:
             devices = range(replicas * partitions)
             shared.append([values(shape, dtype, f"{seed}/{place}/{device}") for device in devices])
@@ -141,10 +140,10 @@ def _arguments(xla: Xla, first: Ready, second: Ready, replicas: int, partitions:
     return shared
 
 
-def _check_size(shape: Sequence[int], dtype: Any, copies: int) -> None:
-    size = prod(shape) * dtype.itemsize * copies
+def _check_size(module: Ready, copies: int) -> None:
+    size = sum(prod(shape) * dtype.itemsize * copies for shape, dtype in module.shapes)
     if size > MOST_BYTES:
-        msg = f"expected parameters of at most {MOST_BYTES} bytes on all devices, found one of {size}"
+        msg = f"expected parameters of at most {MOST_BYTES} bytes together on all devices, found {size}"
         raise RefusedError(0, msg)
 
 

@@ -26,6 +26,13 @@ _INDEX: Final = re.compile(r"/\*index=\d+\*/")
 _LAYOUT: Final = re.compile(r"(?<=\])\{[^{}]*\}")
 _ARRAY: Final = re.compile(r"(?P<type>[a-z]\w*)\[(?P<dims>[\d,]*)\](?:\{(?P<layout>[\d,]*+)[^{}]*+\})?")
 
+_SEVERAL: Final = re.compile(r"\) (?:all-gather|all-reduce|collective-permute|reduce-scatter)\(")
+_NAMED_MESH: Final = re.compile(
+    r'"(?:[^"\\\n]|\\.)*+"?|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|'
+    r'(?P<key>\breplica_groups *= *)(?P<groups>@[^@"\n{}]*+\{[^@"\n{}]*+\})'
+)
+"""Strings and comments, which hold no groups, and groups by the axes of a mesh as they were spelled at first."""
+
 _BRACKETS: Final = {"(": ")", "{": "}", "[": "]"}
 _DROPPED: Final = frozenset({"sharding", "metadata", "control-predecessors", "frontend_attributes", "origin"})
 _SPLIT: Final = frozenset({"all-gather", "all-reduce", "collective-permute", "reduce-scatter"})
@@ -72,9 +79,63 @@ class Instruction:
 def partitioner_of(text: str) -> str | None:
     """Return which partitioner a module is written for, None where it is written as each device runs it."""
     unpartitioned = UNPARTITIONED.search(text) is not None
-    if not unpartitioned and ("is_scheduled=true" in text or "replica_groups=" in text or "devices=[" not in text):
+    partitioned = any(each in text for each in ("is_scheduled=true", "replica_groups=", "source_target_pairs="))
+    if not unpartitioned and (partitioned or "devices=[" not in text):
         return None
     return "shardy" if "xla.sdy." in text else "gspmd"
+
+
+def readable(text: str) -> str:
+    """Write out the groups that are spelled ``@mesh<...>``, which XLA's reader does not take.
+
+    Example:
+        >>> readable("replica_groups=@mesh<a=2,b=2> {b}, dimensions={0}")
+        'replica_groups={{0,1},{2,3}}, dimensions={0}'
+    """
+    return _NAMED_MESH.sub(_listed, text) if "@" in text else text
+
+
+def _listed(found: re.Match[str]) -> str:
+    groups = found["groups"]
+    if groups is None:
+        return found[0]
+    try:
+        return f"{found['key']}{parse_replica_groups(groups).to_list()}"
+    except CommlensError:
+        return found[0]
+
+
+def one_by_one(text: str) -> str:
+    """Return a module as it is, but for its collectives of several operands: one for each of them.
+
+    For a module that XLA is to partition: everything else in it says how.
+    """
+    return "\n".join(each for line in text.split("\n") for each in _parted(line))
+
+
+def _parted(line: str) -> Sequence[str]:
+    if _SEVERAL.search(line) is None or _INSTRUCTION.match(line) is None:
+        return (line,)
+    read = read_instruction(line)
+    if read.opcode not in _SPLIT or len(read.operands) < 2:
+        return (line,)
+    sharding = next((each for each in read.attributes if each.startswith("sharding=")), None)
+    others = tuple(each for each in read.attributes if each != sharding)
+    *parts, whole = _one_by_one(replace(read, attributes=others))
+    if sharding is not None:
+        whole = replace(whole, attributes=(sharding,))
+        shardings = _shardings(sharding.removeprefix("sharding="), len(parts))
+        parts = [
+            replace(part, attributes=(*part.attributes, f"sharding={each}"))
+            for part, each in zip(parts, shardings, strict=True)
+        ]
+    return [str(each) for each in (*parts, whole)]
+
+
+def _shardings(value: str, number: int) -> list[str]:
+    """Return the sharding of each element of a tuple."""
+    inside = value[1:-1]
+    return [each.strip() for each in _pieces(inside)] if inside.startswith("{") else [value] * number
 
 
 def plain(text: str) -> str:
