@@ -37,6 +37,22 @@ ENTRY main {
 }
 """
 
+LOGS: Final = (
+    b"""I0000 step 41 took 3.2 s
+E0000 rendezvous.cc:40] may be stuck: RendezvousKey{run_id=RunId: 7, global_devices=[0, 1, 2, 3],
+  num_local_participants=4, collective_op_kind=cross_module, op_id=1}
+""",
+    b"""[host3]: acquire clique for rank 2; clique=CliqueKey{devices=[0,1]; is_p2p=0; groups=[[0,1],[2,3]]; root_device=-1}
+\x1b[31mERROR: all-reduce with channel_id=12 timed out\x1b[0m
+failed to run hlo_op=all-gather-done.4
+""",
+    b"""NCCL INFO comm 0x7f rank 3 nranks 8 - Init COMPLETE
+replica_groups does not have myself 3
+Inconsistent worker count across topologies: 2 vs 4
+""",
+)
+"""Logs of hangs and errors, as machines print them."""
+
 SPECS: Final = (
     b"{{0,1},{2,3}}",
     b"[4,2]<=[2,4]T(1,0)",

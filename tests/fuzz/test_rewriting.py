@@ -34,8 +34,9 @@ DEFINITIONS = [
 def test_passes_on_damaged_modules(spec: str, keep_going: bool, numbers: Numbers, one_input: OneInput) -> None:
     """A pass refuses a damaged module as a whole, or what it gives can be loaded and holds nothing newly unread."""
     (chosen,) = parse_passes(spec)
-    seeds, done = [*text_seeds(), *proto_seeds()], 0
+    seeds, done, tried = [*text_seeds(), *proto_seeds()], 0, 0
     for number in numbers(250):
+        tried += 1
         with one_input(number):
             try:
                 module = commlens.load(damaged(seeds, number))
@@ -47,27 +48,29 @@ def test_passes_on_damaged_modules(spec: str, keep_going: bool, numbers: Numbers
                 assert len(again.unread) <= len(module.unread)
             assert result.modified == (result.module.to_bytes() != module.to_bytes())
             done += 1
-    assert done > 0
+    assert done > (0.4 if keep_going else 0.2) * tried
 
 
 def test_damaged_neff_files(numbers: Numbers, one_input: OneInput) -> None:
     """A damaged NEFF is refused in our own words or read."""
     definition = json.dumps(DEFINITIONS[0]).encode()
-    seeds, read = [neff(definition), neff(definition, pkg=1)], 0
+    seeds, read, tried = [neff(definition), neff(definition, pkg=1)], 0, 0
     for number in numbers(1500):
+        tried += 1
         with one_input(number):
             try:
                 read_neff(damaged(seeds, number))
                 read += 1
             except CommlensError:
                 continue
-    assert read > 0
+    assert read > 0.1 * tried
 
 
 def test_damaged_definitions(numbers: Numbers, one_input: OneInput) -> None:
     """A damaged def.json is refused in our own words, or what it says can be written and read back."""
-    seeds, read = [json.dumps(each).encode() for each in DEFINITIONS], 0
+    seeds, read, tried = [json.dumps(each).encode() for each in DEFINITIONS], 0, 0
     for number in numbers(3000):
+        tried += 1
         with one_input(number):
             try:
                 info = CCInfo.from_def_json(damaged(seeds, number))
@@ -75,4 +78,4 @@ def test_damaged_definitions(numbers: Numbers, one_input: OneInput) -> None:
                 continue
             assert CCInfo.from_def_json(info.to_def_json()).replica_groups == info.replica_groups
             read += 1
-    assert read > 0
+    assert read > 0.1 * tried
