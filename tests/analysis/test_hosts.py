@@ -215,7 +215,7 @@ def test_hosts_for_different_numbers_of_devices_disagree(pair: tuple[str, str]) 
     module = only(answer)
     assert (answer.agree, module.agree, module.differences) == (False, False, ())
     assert [each.paths for each in module.counts] == [("a", "b"), ("c",)]
-    assert module.notes[0].startswith("the hosts are not for the same number of devices: a and b ")
+    assert module.notes[0].startswith("the hosts are not for the same numbers of replicas and partitions: a and b ")
 
 
 def test_counts_that_nobody_states_do_not_disagree() -> None:

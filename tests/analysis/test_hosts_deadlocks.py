@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -217,6 +218,35 @@ def test_hosts_deadlock_where_some_placement_does(collectives: list[Groups], dat
     one, other = (text_of(*each, partitions=4) for each in (lines, [lines[number] for number in order]))
     found = [each for difference in only(hosts({"a": one, "b": other})).differences for each in difference.deadlocks]
     assert bool(found) is can_get_stuck(collectives, (list(range(len(collectives))), order))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stuck"),
+    [
+        ("yxyx", "xyxy", False),
+        ("yxyxyx", "xyxyxy", False),
+        ("xyxyx", "xxyxy", False),
+        ("zszsz", "zzszs", False),
+        ("sxsx", "xsxs", False),
+        ("zwzz", "wzzz", True),
+    ],
+)
+def test_of_equal_collectives_the_first_meets_the_first(first: str, second: str, stuck: bool) -> None:
+    """Devices cannot tell equal collectives apart, so what seems to have changed places has not."""
+    groups = {"x": "{{0,1}}", "y": "{{2,3}}", "s": "{{0},{1},{2},{3}}", "z": "{{0,1},{2,3}}", "w": "{{0,2},{1,3}}"}
+
+    def text(order: str) -> str:
+        parameters = [f"q.{what} = f32[{size}] parameter({size})" for size, what in enumerate(groups, 1)]
+        lines = [
+            f"{what}.{place} = f32[{size}] all-reduce(q.{what}), channel_id={place + 1}, "
+            f"replica_groups={groups[what]}, use_global_device_ids=true, to_apply=add"
+            for place, what in enumerate(order)
+            for size in [[*groups].index(what) + 1]
+        ]
+        return text_of(*parameters, *lines, partitions=4)
+
+    answer = only(hosts({"a": text(first), "b": text(second)}))
+    assert bool([each for difference in answer.differences for each in difference.deadlocks]) is stuck
 
 
 def test_what_is_not_known_is_said() -> None:

@@ -126,12 +126,13 @@ class _Orders:
 
     def __init__(self, schedules: tuple[Schedule, Schedule], matching: Matching, meanings: Meanings) -> None:
         places, others = ({step: place for place, step in enumerate(each.in_order())} for each in schedules)
-        pairs = sorted((places[i], others[j], i, j) for i, j in matching.pairs if i in places and j in others)
         first, second = schedules
+        pairs = sorted((places[i], others[j], i, j) for i, j in matching.pairs if i in places and j in others)
+        alike = [(first.steps[i].meaning, second.steps[j].meaning) for _, _, i, j in pairs]
         common = [
-            (other, i, meanings[first.steps[i].meaning])
-            for _, other, i, j in pairs
-            if meanings[first.steps[i].meaning].sets == meanings[second.steps[j].meaning].sets
+            (other, i, meanings[mine])
+            for (_, _, i, _), (mine, theirs), other in zip(pairs, alike, _in_turn(pairs, alike), strict=True)
+            if meanings[mine].sets == meanings[theirs].sets
         ]
         moved = {step for moves in matching.reorders for move in moves for step in move.before}
         moved |= {i for i, _ in matching.displaced}
@@ -189,6 +190,19 @@ class _Orders:
             self.complete = self.complete and complete
             if ring is not None:
                 yield places, Crossing([], ring, complete)
+
+
+def _in_turn(pairs: Sequence[tuple[int, int, int, int]], alike: Sequence[Hashable]) -> list[int]:
+    """Return where the second order runs each of some pairs: of what is alike, the devices meet the first in the first.
+
+    Args:
+        pairs: the places of steps in the first and the second order, and more, in the first order.
+        alike: for each pair what it is; pairs that are the same cannot be told from each other.
+    """
+    waiting: dict[Hashable, list[int]] = {}
+    for (_, other, *_), what in sorted(zip(pairs, alike, strict=True), key=lambda each: -each[0][1]):
+        waiting.setdefault(what, []).append(other)
+    return [waiting[what].pop() for what in alike]
 
 
 def _numbers(values: Sequence[Hashable]) -> _Ids:

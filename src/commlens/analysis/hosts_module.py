@@ -99,7 +99,7 @@ def _fit(counts: Sequence[HostCounts]) -> bool:
 
 def _notes_on_counts(counts: Sequence[HostCounts]) -> Iterator[str]:
     if not _fit(counts):
-        yield "the hosts are not for the same number of devices: " + ", ".join(map(_counted, counts))
+        yield "the hosts are not for the same numbers of replicas and partitions: " + ", ".join(map(_counted, counts))
 
 
 def _counted(counts: HostCounts) -> str:

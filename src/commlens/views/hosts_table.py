@@ -72,7 +72,7 @@ def verdict_of(module: ModuleOnHosts) -> str:
         return f"on {number}: the same collectives in the same order"
     different = sum(len(difference.paths) for difference in module.differences)
     if not different:
-        return f"on {number}: the same collectives, though not for the same number of devices"
+        return f"on {number}: the same collectives, though not for the same numbers of replicas and partitions"
     return f"on {number}: {different:,} of them {'differs' if different == 1 else 'differ'} from the others"
 
 
