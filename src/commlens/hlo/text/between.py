@@ -29,6 +29,8 @@ _CUT: Final = re.compile(
 )
 """Behind the last computation: the mark or the name of another one, perhaps with parameters, and no body."""
 _BEHIND: Final = re.compile(_ATTRIBUTES)
+_MARK: Final = re.compile(rb"\bENTRY(?=\s*+\Z)")
+"""The mark of the computation behind the part, whose name stands on a line of its own."""
 _WORD: Final = re.compile(rb"[\w%]\S*[^\n]*")
 _LOGGED: Final = re.compile(rb"^[IWEF]\d{4} [^\n]*", re.MULTILINE)
 _USUAL: Final = len("}\n\n")
@@ -57,6 +59,7 @@ def stray_word(text: Text, start: int, end: int) -> tuple[int, bytes] | None:
     """
     part = blank_comments(text[start:end])
     part = _LOGGED.sub(lambda match: b" " * len(match[0]), part)
+    part = _MARK.sub(b" " * len("ENTRY"), part)
     behind = _BEHIND.match(part)
     word = _WORD.search(part, 0 if behind is None else behind.end())
     return None if word is None else (start + word.start(), word[0][:_EXCERPT])

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from commlens.errors import GrammarError
-from commlens.hlo.text.lexis import BLOCK_COMMENT, NAME, SKIPPED, closing
+from commlens.hlo.text.lexis import BLOCK_COMMENT, HEADER_GAP, NAME, SKIPPED, closing
 from commlens.hlo.text.line import shape_end
 
 if TYPE_CHECKING:
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 Kind = Literal["header", "computation", "loose"]
 
+_COMMENT = rb"/\*[^\n]*?\*/"
 _START = (
-    rb"(?:\xef\xbb\xbf)?[ \t]*(?:"
+    rb"(?:\xef\xbb\xbf)?(?:[ \t]|" + _COMMENT + rb")*+(?:"
     rb"(?:[IWEF]\d{4}[^\n\]]*\] *)?(?P<header>HloModule)\b"
     rb"|(?P<loose>(?:ROOT[ \t]+)?%?" + NAME + rb"[ \t]+=[ \t]+(?:\(|[a-z][a-z0-9]*\[))"
-    rb"|(?:(?P<entry>ENTRY)\b\s*)?(?:%?(?P<name>" + NAME + rb")\s*)?(?P<open>[({]))"
+    rb"|(?:(?P<entry>ENTRY)\b" + HEADER_GAP + rb")?(?:%?(?P<name>" + NAME + rb")" + HEADER_GAP + rb")?(?P<open>[({]))"
 )
 _ITEM = re.compile(rb"^" + _START, re.MULTILINE)
 _ITEM_HERE = re.compile(_START)
@@ -42,9 +43,9 @@ _DEEPEST_INDENT = 256
 """Blanks before an instruction; it is looked for that far back only, so that long lines cost no more than others."""
 _LONGEST_HEADER = 200
 """Lines over which the parameters of a computation may be spread."""
-_RESULT = re.compile(rb"\s*->\s*")
+_RESULT = re.compile(HEADER_GAP + rb"->" + HEADER_GAP)
 _SHAPE = re.compile(rb"\s+(?:\(|[a-z][a-z0-9]*\[)")
-_BODY = re.compile(rb"\s*\{")
+_BODY = re.compile(HEADER_GAP + rb"\{")
 _HEADER_END = re.compile(SKIPPED.pattern + rb"|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<line>\n)", re.DOTALL)
 
 

@@ -14,7 +14,7 @@ from commlens.hlo.text.careful import find_instructions
 from commlens.hlo.text.definitions import Definitions
 from commlens.hlo.text.graphs import printed_graph
 from commlens.hlo.text.instruction import TextInstruction
-from commlens.hlo.text.lexis import NAME, as_text
+from commlens.hlo.text.lexis import HEADER_GAP, NAME, as_text
 from commlens.hlo.text.line import ANONYMOUS, nested_spans
 from commlens.hlo.text.printed_lines import INDENT, PrintedLines
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from commlens.hlo.signature import Site
     from commlens.hlo.text.module import TextModule
 
-_HEADER: Final = re.compile(rb"\s*(?P<entry>ENTRY\b\s*)?%?(?P<name>" + NAME + rb")?")
+_HEADER: Final = re.compile(HEADER_GAP + rb"(?P<entry>ENTRY\b" + HEADER_GAP + rb")?%?(?P<name>" + NAME + rb")?")
 _DEEPEST_NESTING: Final = 20
 _FEW: Final = 32
 """Up to so many instructions are kept, so that each is taken apart once: reducers are asked again and again."""

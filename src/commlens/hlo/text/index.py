@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from commlens.hlo.text.scanner import Block, Positions
 
 _HEADER_LINE = re.compile(rb"^(?:[^\n\w]*|[IWEF]\d{4}[^\n\]]*\] *)HloModule\b[^\n]*", re.MULTILINE)
-_STRAY = re.compile(rb"^[ \t]*(?:ENTRY\b|%?" + NAME + rb"[ \t]*[({])[^\n]*\{", re.MULTILINE)
+_STRAY = re.compile(rb"^[ \t]*(?:ENTRY\b[^\n]*|%?" + NAME + rb"[ \t]*(?:\([^\n]*)?)\{", re.MULTILINE)
 """A line between computations that may be one itself: a computation on a single line."""
 _SHORTEST_ITEM = len(b"}\ne{}\n")
 

@@ -29,6 +29,9 @@ GAP = rb"(?:\s|" + BLOCK_COMMENT + rb"|//[^\n]*\n)"
 DEFINITION = GAP + rb"*+(?P<root>ROOT" + GAP + rb"++)?(?P<mark>%?)(?P<name>" + NAME + b")" + GAP + rb"*+=" + GAP + b"*+"
 """What stands before the shape or opcode of an instruction, as a pattern."""
 
+HEADER_GAP = rb"(?:\s|/\*[^\n]*?\*/|//[^\n]*+\n)*+"
+"""What may stand between the words of a computation's header, as a pattern; a comment in slashes ends on its line."""
+
 SKIPPED = re.compile(b"|".join((STRING, SINGLE_QUOTED, BLOCK_COMMENT, LINE_COMMENT, UNCLOSED)), re.DOTALL)
 """Strings and comments: what structure must not be looked for in."""
 

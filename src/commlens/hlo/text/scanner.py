@@ -209,7 +209,9 @@ class Scanner:
         indented = first == _BLANK
         last = text[np.maximum(newlines - 1, 0)]
         brace = last == _OPEN
-        if np.any(brace & (indented | (first == _H))) or np.any(_GOES_ON[last] & (indented | (last == _RETURN))):
+        if np.any(brace & (indented | (first == _H) | (first == _OPEN))):
+            return None  # a module header, or a brace whose name stands on a line before
+        if np.any(_GOES_ON[last] & (indented | (last == _RETURN))):
             return None
         opening = np.flatnonzero(brace)
         closing = np.flatnonzero(first == _CLOSE)
