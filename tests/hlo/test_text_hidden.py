@@ -60,3 +60,15 @@ def test_what_is_no_call_is_no_item(text: str) -> None:
     """Strings, comments and names of computations may hold what looks like a call."""
     report = commlens.report(commlens.load(HEADER + text))
     assert ([*report.collectives], [*report.unread]) == ([], [])
+
+
+def test_a_computation_that_wraps_itself_does_not_vanish() -> None:
+    """XLA has no such module: the collective is a row all the same, and the start an unread item."""
+    text = (
+        "c {\n  p = f32[1] parameter(0)\n  a = f32[1] all-gather(p), replica_groups={}, dimensions={0}\n"
+        "  s = ((f32[1]), f32[1]) async-start(p), calls=c\n  ROOT d = f32[1] async-done(s)\n}\n\n"
+        "ENTRY e {\n  ROOT p = f32[1] parameter(0)\n}\n"
+    )
+    report = commlens.report(commlens.load(HEADER + text))
+    assert [each.name for each in report.collectives] == ["a"]
+    assert [each.name for each in report.unread] == ["s"]

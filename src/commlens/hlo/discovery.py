@@ -163,6 +163,10 @@ class _Finder:
             )
             self._unread.append(unread_item(start, why))
             return None
+        if callee == start.computation.name:
+            why = f"expected calls= to name another computation, found {callee}, in which it stands itself"
+            self._unread.append(unread_item(start, why))
+            return None
         inner = self._only_site(callee)
         if inner is None:
             return None
