@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import commlens
+from commlens.errors import CommlensError
+from commlens.neuron import NeuronAllReduceCombiner
 from independent_counter import calls_of_collectives
 
 HEADER = "HloModule m, num_partitions=8\n\n"
@@ -72,3 +74,22 @@ def test_a_computation_that_wraps_itself_does_not_vanish() -> None:
     report = commlens.report(commlens.load(HEADER + text))
     assert [each.name for each in report.collectives] == ["a"]
     assert [each.name for each in report.unread] == ["s"]
+
+
+@pytest.mark.parametrize(
+    "block", ["{\n  x = f32[8] parameter(0)\n  ROOT q = f32[8] negate(x)\n}", "{ ROOT q = f32[8] parameter(0) }"]
+)
+def test_a_computation_in_the_place_of_its_name_is_unread(block: str) -> None:
+    """Its instructions are no others' affair: that is said, and no pass edits such a module."""
+    text = (
+        f"{HEADER}{ADD}ENTRY e {{\n  p = f32[8] parameter(0)\n  a = f32[8] {REDUCE}\n"
+        f"  c = f32[8] call(p), to_apply={block}\n  ROOT z = f32[8] negate(c)\n}}\n"
+    )
+    module = commlens.load(text)
+    assert [each.why for each in module.unread] == [
+        "expected to_apply= to name a computation, found one that stands in its place"
+    ]
+    with pytest.raises(CommlensError, match="stands in its place"):
+        NeuronAllReduceCombiner().run(module)
+    named = text.replace(block, "%add")
+    assert commlens.load(named).unread == ()

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.model import Unread, UnreadableError
-from commlens.hlo.text.lexis import SKIPPED, as_text
+from commlens.hlo.text.lexis import NAME, SKIPPED, as_text
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 _CALL: Final = re.compile(
     SKIPPED.pattern + rb"|(?<=[\s\]})\"'/])(?P<opcode>(?:all-reduce|all-gather|reduce-scatter|(?:ragged-)?all-to-all"
     rb"|collective-permute|collective-broadcast|cross-replica-sum)(?:-start)?|send|recv)\(",
+    re.DOTALL,
+)
+_IN_PLACE: Final = re.compile(
+    SKIPPED.pattern
+    + rb"|\b(?P<role>to_apply|condition|body|calls|true_computation|false_computation)=\s*+\{\s*+(?:ROOT\s++)?+%?"
+    + rb"(?>"
+    + NAME
+    + rb")\s*+=",
     re.DOTALL,
 )
 _WHY: Final = "expected an instruction of its own, found the call inside another item, which is damaged or not closed"
@@ -50,6 +58,20 @@ def hidden_calls(layout: Layout, looked_into: Container[int]) -> Iterator[Unread
             call = place - len(seen[place])
             excerpt = as_text(text[call : min(behind, call + _EXCERPT)].strip())
             yield Unread(str(module.line_of(call)), excerpt, _WHY, opcode=as_text(seen[place]))
+
+
+def computations_in_place(layout: Layout) -> Iterator[Unread]:
+    """Yield an unread item for each computation that stands in an attribute instead of its name.
+
+    XLA reads such a text and never prints one. Here its instructions would be taken for those of the computation around
+    it, which may run another number of times, so that neither counts nor edits could be trusted.
+    """
+    for number in layout.irregular:
+        computation = layout.computation(number)
+        for found in _IN_PLACE.finditer(layout.text, computation.body, computation.end):
+            if found["role"]:
+                why = f"expected {as_text(found['role'])}= to name a computation, found one that stands in its place"
+                yield Unread(str(computation.module.line_of(found.start())), as_text(found[0]), why)
 
 
 def _calls(text: Text, start: int, end: int) -> dict[int, bytes]:

@@ -16,6 +16,7 @@ from commlens.hlo.text.editing import splices_of
 from commlens.hlo.text.finding import instructions_with
 from commlens.hlo.text.frames import StackFrames, read_frames
 from commlens.hlo.text.header import Header, read_header
+from commlens.hlo.text.hidden import computations_in_place
 from commlens.hlo.text.layout import Layout, ModuleSpan, module_spans
 from commlens.hlo.text.lexis import NAME, as_text, blank_comments
 from commlens.hlo.text.overriding import overriding
@@ -202,7 +203,8 @@ class TextModule(Module):
     def _structure_faults(self) -> tuple[Unread, ...]:
         unclosed = sorted(self._index.unclosed & set(self._span.numbers))
         unread = [self._unclosed(self._layout.computation(each)) for each in unclosed]
-        return (*unread, *self._strays(), *self._communication.hidden, *self._cut_header())
+        in_place = computations_in_place(self._communication.layout)
+        return (*unread, *self._strays(), *self._communication.hidden, *in_place, *self._cut_header())
 
     def _strays(self) -> Iterator[Unread]:
         """Find words between the computations: what is left of one that is damaged."""
