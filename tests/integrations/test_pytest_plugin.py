@@ -334,7 +334,7 @@ def test_without_pytest_nothing_else_misses_it() -> None:
 
 def test_the_option_is_off_by_itself(project: pytest.Pytester) -> None:
     """Help names it, and other tests of a project see nothing of us."""
-    project.makepyfile(test_plain="def test_plain():\n    assert True\n")
+    project.makepyfile(test_plain="def test_plain():\n    assert sum([1, 2]) == 3\n")
     result = run(project)
     result.assert_outcomes(passed=1)
     assert "commlens" not in "".join(result.outlines[3:])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.views.alike import SHOWN
 from commlens.views.columns import Column, Table, laid_out
 from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, line, paragraph, styled, wrapped
+from commlens.views.sentence_rows import SentenceRow, sentence_table
 from commlens.views.words import UNKNOWN, byte_size, counted, cut, printable
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ _STYLES: Final[Mapping[str, str]] = MappingProxyType(
     {"changed": "yellow", "removed": "red", "added": "green", "order": "magenta", "spelling": "dim"}
 )
 _NOBODY: Final = "-"
-_INDENT: Final = " " * 8
-_MOST_WHAT: Final = 400
 _SHOWN_AXES: Final = 40
 _CHANNEL: Final = "channel_id"
 
@@ -103,18 +102,17 @@ def change_table(changes: Sequence[Change], width: int | None, *, in_one_line: b
         width: where the lines below rows are wrapped.
         in_one_line: whether what differs stands in a column of its own, instead of below.
     """
-    groups = _alike(changes)
+    rows = [
+        SentenceRow(
+            _cells(group),
+            [*map(Span, _names(group))],
+            " -> ".join(name for name in _names(group) if name != _NOBODY),
+            group.what,
+        )
+        for group in _alike(changes)
+    ]
     columns = (Column("kind"), Column("rows", "right"), Column("opcode"), Column("axes", least=12))
-    named = (*columns, Column("before"), Column("after"))
-    full = [[*_cells(group), *map(Span, _names(group))] for group in groups]
-    if in_one_line:
-        whole = [[*row, Span(_cut(group.what))] for row, group in zip(full, groups, strict=True)]
-        return Table((*named, Column("what")), whole)
-    wide = Table(named, full, [list(_below(group.what, width)) for group in groups])
-    if width is None or wide.least_width() <= width:
-        return wide
-    below = (f"{' -> '.join(name for name in _names(group) if name != _NOBODY)}: {group.what}" for group in groups)
-    return Table(columns, [_cells(group) for group in groups], [list(_below(each, width)) for each in below])
+    return sentence_table(columns, (Column("before"), Column("after")), rows, width, in_one_line=in_one_line)
 
 
 def totals_change_table(diff: ModuleDiff) -> Table:
@@ -185,14 +183,6 @@ def _name(row: Row | None, number: int) -> str:
     if number > 1:
         return f"{name} and {number - 1:,} more"
     return name if row.line is None else f"{name} line {row.line}"
-
-
-def _cut(what: str) -> str:
-    return cut(printable(what), _MOST_WHAT)
-
-
-def _below(what: str, width: int | None) -> Iterator[Line]:
-    return wrapped([Span(word) for word in _cut(what).split(" ")], width, indent=_INDENT)
 
 
 def _total_cells(axes: str, opcode: str, before: Total | None, after: Total | None) -> list[Span]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.views.alike import SHOWN
 from commlens.views.columns import Column, Table, laid_out
 from commlens.views.lines import BLANK, BOLD, DIM, WARNING, Line, Span, line, paragraph, styled, wrapped
+from commlens.views.sentence_rows import MOST_SHOWN, SentenceRow, below, sentence_table, shortened_sentence
 from commlens.views.words import counted, cut, printable
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 _STYLES: Final[Mapping[str, str]] = MappingProxyType(
     {"changed": "yellow", "missing": "red", "extra": "green", "order": "magenta"}
 )
-_INDENT: Final = " " * 8
-_MOST_WHAT: Final = 400
 _MOST_PATHS: Final = 3
 _MOST_CHANGES: Final = 200
 _MOST_NAMES: Final = 6
@@ -79,7 +78,9 @@ def verdict_of(module: ModuleOnHosts) -> str:
 def position_table(first: FirstDifference) -> Table:
     """Return what the hosts do where their schedules part, those that do the same together."""
     columns = (Column("host"), Column(f"at position {first.position:,}"))
-    return Table(columns, [[Span(_some(paths)), Span(_cut(what))] for what, paths in _at_position(first).items()])
+    return Table(
+        columns, [[Span(_some(paths)), Span(shortened_sentence(what))] for what, paths in _at_position(first).items()]
+    )
 
 
 def _position_lines(first: FirstDifference, width: int | None) -> Iterator[Line]:
@@ -89,7 +90,7 @@ def _position_lines(first: FirstDifference, width: int | None) -> Iterator[Line]
     yield line(styled(f"they part at position {first.position:,}{running}", BOLD))
     for what, paths in _at_position(first).items():
         yield from wrapped([Span(word) for word in _some(paths).split(" ")], width, indent="    ")
-        yield from _below(what, width)
+        yield from below(what, width)
 
 
 def _at_position(first: FirstDifference) -> dict[str, list[str]]:
@@ -108,18 +109,12 @@ def change_table(difference: HostDifference, width: int | None, *, in_one_line: 
         width: where the lines below rows are wrapped.
         in_one_line: whether what differs stands in a column of its own, instead of below.
     """
-    columns = (Column("kind"), Column("opcode"))
-    changes = difference.changes[:_MOST_CHANGES]
-    named = (*columns, Column("here"), Column("others"))
-    full = [[*_cells(change), Span(_name(change.here)), Span(_name(change.usual))] for change in changes]
-    if in_one_line:
-        whole = [[*row, Span(_cut(change.what))] for row, change in zip(full, changes, strict=True)]
-        return Table((*named, Column("what")), whole)
-    wide = Table(named, full, [list(_below(change.what, width)) for change in changes])
-    if width is None or wide.least_width() <= width:
-        return wide
-    below = (f"{_names(change)}: {change.what}" for change in changes)
-    return Table(columns, [_cells(change) for change in changes], [list(_below(each, width)) for each in below])
+    rows = [
+        SentenceRow(_cells(each), [Span(_name(each.here)), Span(_name(each.usual))], _names(each), each.what)
+        for each in difference.changes[:_MOST_CHANGES]
+    ]
+    columns, names = (Column("kind"), Column("opcode")), (Column("here"), Column("others"))
+    return sentence_table(columns, names, rows, width, in_one_line=in_one_line)
 
 
 def _names(change: HostChange) -> str:
@@ -144,7 +139,7 @@ def _blocks(deadlock: Deadlock) -> str:
     more = deadlock.num_blocks - len(deadlock.devices)
     others = f" and {more:,} blocks more" if more else ""
     return (
-        f"any two devices of {cut(blocks, _MOST_WHAT)}{others} wait for each other if one is on a host of the first "
+        f"any two devices of {cut(blocks, MOST_SHOWN)}{others} wait for each other if one is on a host of the first "
         "kind and one on a host of the second"
     )
 
@@ -159,8 +154,8 @@ def _ring(deadlock: Deadlock) -> str:
     hosts = [_listed([str(wait.device) for wait in ring if wait.path == path]) for path in deadlock.paths]
     devices = ", ".join(str(wait.device) for wait in ring)
     return (
-        f"devices {cut(devices, _MOST_WHAT)} may wait for each other in a ring, {cut(steps, _MOST_WHAT)}. They do if "
-        f"{cut(hosts[0], _MOST_WHAT)} are on hosts of the first kind and {cut(hosts[1], _MOST_WHAT)} on hosts of the "
+        f"devices {cut(devices, MOST_SHOWN)} may wait for each other in a ring, {cut(steps, MOST_SHOWN)}. They do if "
+        f"{cut(hosts[0], MOST_SHOWN)} are on hosts of the first kind and {cut(hosts[1], MOST_SHOWN)} on hosts of the "
         "second; which device is on which host the modules do not say"
     )
 
@@ -223,14 +218,6 @@ def _name(place: HostPlace | None) -> str:
         return "-"
     where = "" if place.line is None else f" line {place.line}"
     return f"{cut(printable(place.name), SHOWN)}{where}"
-
-
-def _cut(what: str) -> str:
-    return cut(printable(what), _MOST_WHAT)
-
-
-def _below(what: str, width: int | None) -> Iterator[Line]:
-    return wrapped([Span(word) for word in _cut(what).split(" ")], width, indent=_INDENT)
 
 
 def _some(paths: Sequence[str]) -> str:
