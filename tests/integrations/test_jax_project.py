@@ -121,7 +121,7 @@ def run_tests(folder: Path, *options: str) -> tuple[int, str]:
     """Run the tests of a project."""
     plugins = ("-p", "commlens.integrations.pytest_plugin", "-p", "no:cacheprovider")
     done = subprocess.run(
-        [sys.executable, "-B", "-m", "pytest", "-q", *plugins, *options],
+        [sys.executable, "-B", "-m", "pytest", "-q", "-rN", *plugins, *options],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
