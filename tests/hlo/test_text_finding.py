@@ -108,3 +108,14 @@ def test_fresh_names() -> None:
     other, last = read_modules((TEXT + TEXT.replace("done.3", "done.99999999999999999")).encode())
     assert next(other.fresh_names("send-done")) == "send-done.4"
     assert next(last.fresh_names("send-done")) == "send-done.100000000000000000"
+
+
+def test_fresh_names_are_known_again() -> None:
+    """What names were looked for behind a word is known of all its numbers; of no other name anything is said."""
+    (module,) = read_modules(TEXT.encode())
+    assert not module.is_fresh("send-done.4")
+    assert next(module.fresh_names("send-done")) == "send-done.4"
+    assert [module.is_fresh(f"send-done.{number}") for number in ("4", "400", "3", "0", "04", "-4", "", "\u0664")] == [
+        True, True, *(False for _ in range(6))
+    ]  # fmt: skip
+    assert not any(map(module.is_fresh, ("recv-done.9", "send-done", "x.send-done.9", "")))

@@ -11,6 +11,7 @@ from commlens.hlo.files import descriptor_named, write_atomically
 from commlens.hlo.glances import (
     applied_name,
     first_operand,
+    list_keys,
     opcode_of,
     operation_on_parameters,
     post_order_keys,
@@ -120,6 +121,7 @@ __all__ = [
     "in_running_order",
     "is_collective",
     "is_scheduled",
+    "list_keys",
     "load",
     "load_all",
     "load_inputs",

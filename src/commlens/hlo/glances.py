@@ -143,6 +143,22 @@ def operation_on_parameters(computation: Computation) -> str | None:
     return root.opcode if on_two and all(operand.opcode == "parameter" for operand in operands) else None
 
 
+def list_keys(computation: Computation) -> list[int]:
+    r"""Return the list keys of all instructions, in list order, without an instruction made of each line.
+
+    Example:
+        >>> from commlens.hlo.loading import load
+        >>> module = load("ENTRY e {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}\n")
+        >>> list_keys(module.entry) == [each.list_key for each in module.entry.instructions]
+        True
+    """
+    from commlens.hlo.text.printed_lines import PrintedLines
+
+    instructions = computation.instructions
+    printed = isinstance(instructions, PrintedLines)
+    return instructions.spans()[0] if printed else [each.list_key for each in instructions]
+
+
 def post_order_keys(computation: Computation) -> list[int]:
     r"""Return the list keys of :meth:`~commlens.hlo.Computation.post_order`, without an instruction made of each line.
 
@@ -155,11 +171,8 @@ def post_order_keys(computation: Computation) -> list[int]:
         >>> post_order_keys(module.entry) == [each.list_key for each in module.entry.post_order()]
         True
     """
-    from commlens.hlo.text.printed_lines import PrintedLines
-
-    instructions, order = computation.instructions, computation.graph().post_order()
-    printed = isinstance(instructions, PrintedLines)
-    keys = instructions.spans()[0] if printed else [each.list_key for each in instructions]
+    order = computation.graph().post_order()  # it may find that the computation is not as printed
+    keys = list_keys(computation)
     return [keys[position] for position in order]
 
 

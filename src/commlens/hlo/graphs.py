@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,11 +43,31 @@ class Graph:
                 found[each].append(position)
         return found
 
-    def post_order(self) -> list[int]:
+    def starts(self) -> list[int]:
+        """List the positions of instructions that have no users; control successors are not users."""
+        used = set(chain.from_iterable(self.operands))
+        return [position for position in range(len(self.operands)) if position not in used]
+
+    def is_in_order(self) -> bool:
+        """Whether in the list everything stands behind its operands and control predecessors; then there is no cycle.
+
+        Example:
+            >>> Graph([[], [0], [0, 1]]).is_in_order(), Graph([[1], []]).is_in_order()
+            (True, False)
+        """
+        size = len(self.operands)
+        users = np.repeat(np.arange(size), np.fromiter(map(len, self.operands), dtype=np.int64, count=size))
+        used = np.fromiter(chain.from_iterable(self.operands), dtype=np.int64, count=users.size)
+        return bool((used < users).all()) and all(max(before) < at for at, before in self.control_predecessors.items())
+
+    def post_order(self, starts: Iterable[int] | None = None) -> list[int]:
         """List positions so that each stands behind its operands and control predecessors.
 
         The walk starts from every instruction without users, in list order, and goes depth first: control predecessors
-        before operands, of those the last listed first, then operand 0, 1, ... Control successors are not users.
+        before operands, of those the last listed first, then operand 0, 1, ...
+
+        Args:
+            starts: what the walk starts from instead, in this order.
 
         Returns:
             All positions. Those on a cycle, which no valid module has, come last in list order, so that none is lost.
@@ -55,20 +78,20 @@ class Graph:
             >>> Graph([[], [0], [], [2, 1]]).post_order()
             [2, 0, 1, 3]
         """
-        used = {operand for operands in self.operands for operand in operands}
-        waiting = bytearray(b"\1") * len(self.operands)  # 0: the walk has come there
+        operands, control = self.operands, self.control_predecessors
+        waiting = bytearray(b"\1") * len(operands)  # 0: the walk has come there
         finished: list[int] = []
-        for start in range(len(self.operands)):
-            stack = [] if start in used else [start]
+        for start in self.starts() if starts is None else starts:
+            stack = [start]
             while stack:
                 position = stack.pop()
                 if position < 0:  # all that it needs is done
                     finished.append(~position)
                 elif waiting[position]:
                     waiting[position] = 0
-                    pending = [each for each in reversed(self.operands[position]) if waiting[each]]
-                    if position in self.control_predecessors:
-                        pending += [each for each in self.control_predecessors[position] if waiting[each]]
+                    pending = [each for each in reversed(operands[position]) if waiting[each]]
+                    if position in control:
+                        pending += [each for each in control[position] if waiting[each]]
                     if pending:
                         stack.append(~position)
                         stack += pending

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 from commlens.hlo.edits import EditError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 Key = TypeVar("Key", bound=Hashable)
 Predecessors: TypeAlias = Callable[[Key], Iterable[Key]]
@@ -138,17 +138,24 @@ class _Rows(Generic[Key]):
     def _followers(self, members: frozenset[Key], first: tuple[int, int], last: tuple[int, int]) -> dict[Key, int]:
         """Return what stands between two positions and is a member or needs one, in order, with its place."""
         found: dict[Key, int] = {}
+        follows = found.keys()
+        for place, key in self._between(first, last):
+            needs = self.needs[key] if key in self.needs else self._predecessors(key)  # maybe others than in the list
+            if key in members or not follows.isdisjoint(needs):
+                found[key] = place
+        return found
+
+    def _between(self, first: tuple[int, int], last: tuple[int, int]) -> Iterator[tuple[int, Key]]:
+        """Yield what stands between two positions, both included, with its place."""
         for place in range(first[0], last[0] + 1):
-            row = self.changed.get(place, (self._order[place],))
+            row = self.changed.get(place)
+            if row is None:
+                yield place, self._order[place]
+                continue
             begin = first[1] if place == first[0] else 0
             end = last[1] + 1 if place == last[0] else len(row)  # what else stands in the last row is behind already
             for key in row[begin:end]:
-                needs = self.needs.get(key)
-                if needs is None:
-                    needs = self._predecessors(key)  # what does not stand in the list follows nothing
-                if key in members or not found.keys().isdisjoint(needs):
-                    found[key] = place
-        return found
+                yield place, key
 
     def _move(self, new: Key, followers: Mapping[Key, int], behind: Key, place: int) -> None:
         """Put the new instruction and its followers directly behind a key of a place."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from commlens.errors import CommlensError
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Sequence
 
     from commlens.hlo import Graph
 
@@ -48,20 +47,18 @@ class Order:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._combined: dict[int, tuple[int, ...]] = {}
-        everything = set(range(len(graph.operands)))
-        used = set(chain.from_iterable(graph.operands))
-        self._starts = dict.fromkeys(sorted(everything - used))
+        starts = graph.starts()
+        self._starts = dict.fromkeys(starts)
         self._end = 0
-        self.places: list[Place] = [()] * len(everything)
-        listed = self._walk([*reversed(self._starts)], everything)
-        self._append(listed + self._walk(sorted(everything), everything))  # what only a cycle leads to
+        self.places: list[Place] = [()] * len(graph.operands)
+        self._append(graph.post_order(starts))
         self._check_acyclic()
 
-    def _append(self, positions: Iterable[int]) -> None:
+    def _append(self, positions: Sequence[int]) -> None:
         """Put instructions behind all others, in this order."""
-        for position in positions:
-            self.places[position] = (self._end,)
-            self._end += 1
+        for position, place in zip(positions, zip(range(self._end, self._end + len(positions))), strict=True):
+            self.places[position] = place
+        self._end += len(positions)
 
     def _needs(self, position: int) -> Sequence[int]:
         """Return what must come before an instruction now, in the order in which a stack takes it."""
@@ -88,10 +85,9 @@ class Order:
         return finished
 
     def _check_acyclic(self) -> None:
-        operands, control = self._graph.operands, self._graph.control_predecessors
-        if all(max(needed, default=-1) < at for at, needed in chain(enumerate(operands), control.items())):
+        if self._graph.is_in_order():
             return
-        for position in sorted(range(len(operands)), key=self.places.__getitem__):
+        for position in sorted(range(len(self.places)), key=self.places.__getitem__):
             if any(self.places[each] >= self.places[position] for each in self._needs(position)):
                 raise CycleError(position)
 

@@ -274,7 +274,8 @@ class ProtoModule(Module):
         numbered = re.compile(re.escape(base.encode()) + rb"\.([0-9]{1,18})")
         matches = map(numbered.fullmatch, self._instruction_names)
         largest = max((int(match[1]) for match in matches if match is not None), default=0)
-        return (f"{base}.{number}" for number in count(largest + 1))
+        for number in count(largest + 1):
+            yield f"{base}.{number}"
 
     def edited(self, edits: Iterable[Edit]) -> ProtoModule:
         """Return the module with edits made."""

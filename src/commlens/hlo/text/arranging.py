@@ -80,7 +80,7 @@ def arranged(
         EditError: members depend on each other, one cannot be combined, or a name is given twice.
     """
     _check_names(computation)
-    lines, taken = _Lines(computation), _taken(computation, frozenset(edit.name.encode() for edit, _ in steps))
+    lines, taken = _Lines(computation), _taken(computation, [edit.name for edit, _ in steps])
     contents: dict[int, list[bytes]] = {}
     combinations: list[Combination[int]] = []
     for number, (edit, members) in enumerate(steps):
@@ -110,11 +110,14 @@ def _check_names(computation: TextComputation) -> None:
         raise EditError(msg, line=second, column=computation.module.column_of(repeated[2]))
 
 
-def _taken(computation: TextComputation, names: frozenset[bytes]) -> frozenset[bytes]:
+def _taken(computation: TextComputation, names: Iterable[str]) -> frozenset[bytes]:
     """Return which of some names instructions have; of a printed computation no map is made for that."""
-    if computation.starts is not None:
-        return frozenset(each for each in names if computation.definitions.value_of(each, computation.end) is not None)
-    return names.intersection(_DEFINED.findall(computation.text, computation.body - 1, computation.end))
+    doubtful = frozenset(name.encode() for name in names if not computation.module.is_fresh(name))
+    if not doubtful:
+        return doubtful
+    if computation.starts is None:
+        return doubtful.intersection(_DEFINED.findall(computation.text, computation.body - 1, computation.end))
+    return frozenset(each for each in doubtful if computation.definitions.value_of(each, computation.end) is not None)
 
 
 def _member(whole: Whole) -> Member:
@@ -146,7 +149,7 @@ class _Lines:
         self.text = computation.text
         self._graph = computation.graph()  # it may find that the computation is not as printed
         self._instructions = computation.instructions
-        self._owned: list[list[int]] | None = None
+        self._owned: Sequence[Sequence[int]] = ()
         if isinstance(self._instructions, PrintedLines):
             self._starts, self._stops = self._instructions.spans()
             return
@@ -171,10 +174,14 @@ class _Lines:
         start, stop = self._starts[position], self._stops[position]
         return start, stop if self.text[stop - 1] > _BLANK else start + len(self.text[start:stop].rstrip())
 
-    def predecessors(self, position: int) -> Iterable[int]:
-        """Return what must stand before an instruction."""
-        if self._owned is None:
-            return self._graph.predecessors(position)
+    @property
+    def predecessors(self) -> Callable[[int], Iterable[int]]:
+        """What must stand before an instruction, by its position."""
+        if self._owned:
+            return self._before_owned
+        return self._graph.predecessors if self._graph.control_predecessors else self._graph.operands.__getitem__
+
+    def _before_owned(self, position: int) -> Iterable[int]:
         needed = {each for owned in self._owned[position] for each in self._graph.predecessors(owned)}
         return [bisect_left(self._tops, each) for each in sorted(needed) if not self._instructions[each].nested]
 

@@ -234,9 +234,23 @@ class TextModule(Module):
 
     def fresh_names(self, base: str) -> Iterator[str]:
         """Yield names that no instruction of the module has: behind the largest number that stands in the text."""
-        numbers = re.compile(re.escape(base.encode()) + rb"\.(\d{1,18})(?!\d)", re.ASCII)
-        largest = max((int(match[1]) for match in numbers.finditer(self.text, *self.part)), default=0)
-        return (f"{base}.{number}" for number in count(largest + 1))
+        if base not in self._largest_numbers:
+            numbers = re.compile(re.escape(base.encode()) + rb"\.(\d{1,18})(?!\d)", re.ASCII)
+            matches = numbers.finditer(self.text, *self.part)
+            self._largest_numbers[base] = max((int(match[1]) for match in matches), default=0)
+        for number in count(self._largest_numbers[base] + 1):
+            yield f"{base}.{number}"
+
+    @cached_property
+    def _largest_numbers(self) -> dict[str, int]:
+        """By the base of names, the largest number that stands behind it."""
+        return {}
+
+    def is_fresh(self, name: str) -> bool:
+        """Whether a name is one that :meth:`fresh_names` gave or will give; False says nothing."""
+        base, _, number = name.rpartition(".")
+        largest = self._largest_numbers.get(base)
+        return largest is not None and number.isdecimal() and name == f"{base}.{int(number)}" and int(number) > largest
 
     def edited(self, edits: Iterable[Edit]) -> TextModule:
         """Return the module with edits made; the text is read again only when somebody asks."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.hlo import UnreadableError, seen_as_chains
+from commlens.hlo import UnreadableError, list_keys, seen_as_chains
 from commlens.neuron.combiner_engine import Candidate, find_sets
 from commlens.neuron.combiner_keys import Excluded
 from commlens.neuron.combiner_order import CycleError
@@ -53,7 +52,7 @@ class Work:
 
     def combined(self, *, skip_while_bodies: bool) -> Iterator[CombinedSet]:
         """Yield the sets, computation by computation."""
-        names = self._names()
+        names = self.found.module.fresh_names(self.keys.rules.opcode)
         closed = self._closed(skip_while_bodies=skip_while_bodies)
         for computation, sites in self.found.sites:
             if computation.name in closed:
@@ -64,10 +63,6 @@ class Work:
                     yield combined_set(next(names), members)
                 except UnreadableError as error:
                     self._refuse_set(members, error)
-
-    def _names(self) -> Iterator[str]:
-        """Yield names for new instructions; all names are looked at, but not before one is asked for."""
-        yield from self.found.module.fresh_names(self.keys.rules.opcode)
 
     def made(self, sets: Sequence[CombinedSet]) -> tuple[list[CombinedSet], Made]:
         """Make the sets; return those that can be made, and what was made. The others are refused.
@@ -141,8 +136,7 @@ class Work:
         edges = self._edges(computation, stated)
         if edges is None:
             return []
-        wanted = {site.instruction: site for site in stated}
-        positions = _positions(computation.instructions, wanted)
+        positions = _positions(computation, stated)
         candidates = [
             Candidate(at, (stated[site], key), _num_bytes(site))
             for at, site in positions.items()
@@ -234,19 +228,10 @@ def _by_key(stated: Mapping[Site, StatedKey]) -> Iterable[Sequence[Instruction]]
     return found.values()
 
 
-def _positions(instructions: Sequence[Instruction], wanted: Mapping[Instruction, Site]) -> dict[int, Site]:
+def _positions(computation: Computation, sites: Iterable[Site]) -> dict[int, Site]:
     """Return the collectives by position in the list, in list order."""
-    found: dict[int, Site] = {}
-    for instruction, site in wanted.items():
-        at = bisect_left(instructions, instruction.list_key, key=_list_key)
-        if at == len(instructions) or instructions[at] != instruction:  # an operand that is written inside its user
-            return {at: wanted[each] for at, each in enumerate(instructions) if each in wanted}
-        found[at] = site
-    return dict(sorted(found.items()))
-
-
-def _list_key(instruction: Instruction) -> int:
-    return instruction.list_key
+    by_key = {site.instruction.list_key: site for site in sites}
+    return {at: by_key[key] for at, key in enumerate(list_keys(computation)) if key in by_key}
 
 
 def _is_readable(instruction: Instruction) -> bool:
