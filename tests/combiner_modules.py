@@ -33,7 +33,8 @@ PASSES: Mapping[str, type[NeuronAllGatherCombiner | NeuronAllReduceCombiner | Ne
 KINDS = tuple(PASSES)
 REDUCING = ("all-reduce", "reduce-scatter")
 REDUCERS = "".join(
-    f"{name} {{\n  a = {kind}[] parameter(0)\n  b = {kind}[] parameter(1)\n  ROOT c = {kind}[] {opcode}(a, b)\n}}\n"
+    f"{name} {{\n  left = {kind}[] parameter(0)\n  right = {kind}[] parameter(1)\n"
+    f"  ROOT both = {kind}[] {opcode}(left, right)\n}}\n"
     for name, kind, opcode in (
         ("add", "f32", "add"),
         ("plus", "f32", "add"),
@@ -43,10 +44,10 @@ REDUCERS = "".join(
     )
 )
 WIDE = """wide {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  n = f32[] negate(b)
-  ROOT c = f32[] subtract(a, n)
+  left = f32[] parameter(0)
+  right = f32[] parameter(1)
+  negated = f32[] negate(right)
+  ROOT both = f32[] subtract(left, negated)
 }
 """
 SHAPE = re.compile(r"= (\S+|\(.*?\)) [a-z\-]+\(")

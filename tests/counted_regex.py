@@ -41,6 +41,21 @@ def parsed(pattern: re.Pattern[Any]) -> list[Node]:
     )
 
 
+def loose_rounds(pattern: re.Pattern[Any]) -> list[Any]:
+    """Return what is repeated possessively, may fail behind its first character, and is no atomic group."""
+    return [*_loose_rounds(parsed(pattern))]
+
+
+def _loose_rounds(nodes: Sequence[Node]) -> Iterator[Any]:
+    for code, value in nodes:
+        if code is codes.POSSESSIVE_REPEAT:
+            (first, _), *more = value[2]
+            if more or first not in SINGLE | {codes.ATOMIC_GROUP}:
+                yield value[2]
+        for inside in _inside(code, value):
+            yield from _loose_rounds(inside)
+
+
 def end_of(pattern: re.Pattern[Any], text: str) -> int | None:
     """Return where the match at the start of a text ends, None where there is none."""
     ends: list[int] = []

@@ -6,6 +6,30 @@ one full sentence: what was expected, what was found, and what would be right.
 
 from __future__ import annotations
 
+from typing import Final
+
+_LONGEST: Final = 60
+_BEFORE: Final = 20
+
+
+def excerpt(text: str, at: int = 0, *, most: int = _LONGEST) -> str:
+    """Return what an error quotes of a text that may be of any length: what stands around a place in it.
+
+    Args:
+        text: the text.
+        at: the place, an offset.
+        most: how much to quote.
+
+    Example:
+        >>> excerpt("f32[8]"), excerpt("id: 1 " * 50 + "id: zz", 304, most=26)
+        ('f32[8]', '...1 id: 1 id: 1 id: 1 id: zz')
+        >>> excerpt("9" * 5000, most=4)
+        '9999...'
+    """
+    begin = max(0, min(at - _BEFORE, len(text) - most))
+    end = begin + most
+    return f"{'...' if begin else ''}{text[begin:end]}{'...' if end < len(text) else ''}"
+
 
 class CommlensError(ValueError):
     """Base of all errors that the package raises on purpose."""

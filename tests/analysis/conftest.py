@@ -8,6 +8,7 @@ import pytest
 
 from commlens.analysis import Report, report
 from commlens.hlo import load
+from golden_texts import DATA_MODEL, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,5 +34,17 @@ def report_of() -> Callable[..., Report]:
         body = "\n".join(f"  {line}" for line in ("p = f32[16] parameter(0)", "q = f32[64] parameter(1)", *lines))
         text = f"HloModule m{', ' if header else ''}{header}\n{ADD}\n{before}\nENTRY e {{\n{body}\n}}\n"
         return report(load(text), mesh, full=full)
+
+    return make
+
+
+@pytest.fixture
+def golden(report_of: Callable[..., Report]) -> Callable[..., str]:
+    """Return what makes the golden text of a module on eight partitions."""
+
+    def make(
+        *lines: str, mesh: dict[str, int] | None = DATA_MODEL, header: str = "num_partitions=8", before: str = ""
+    ) -> str:
+        return text_of(report_of(*lines, header=header, mesh=mesh, before=before))
 
     return make

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commlens.analysis.alignment import Alignment, Item, align
+from commlens.analysis.diffs.alignment import Alignment, Item, align
 
 
 def items(text: str) -> list[Item]:

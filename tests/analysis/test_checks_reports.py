@@ -97,6 +97,17 @@ def test_b04_through_calls_and_nested_loops() -> None:
     )
 
 
+@pytest.mark.parametrize(("rounds", "rules"), [("1", 0), ("3", 1)])
+def test_b04_one_round_in_each_round_of_a_loop_around_it(rounds: str, rules: int) -> None:
+    """What counts is how often the body runs: a loop of one round alternates where another loop reaches it again."""
+    one = 'while(t), condition=cond, body=inner, backend_config={"known_trip_count":{"n":"1"}}'
+    around = f"body {{\n  t = (s32[], f32[512]) parameter(0)\n  ROOT v = (s32[], f32[512]) {one}\n}}\n"
+    before = B04.replace("body {", "inner {") + around
+    found = problems_in(module_of(*looping(rounds), before=before, header="num_partitions=16"))
+    assert ids_of(found) == ["overlapping-in-loop"] * rules
+    assert all(f"the loop v, which runs {rounds} times" in each.message for each in found)
+
+
 def test_b06_one_channel_on_two_opcodes() -> None:
     """openxla/xla#14600: both users of the channel are listed."""
     module = module_of(

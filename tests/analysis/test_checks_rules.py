@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 each_rule = pytest.mark.parametrize("rule", ALL_RULES, ids=[rule.id for rule in ALL_RULES])
 
 FIXED = """
-unread id-out-of-range id-repeated group-empty groups-uneven groups-incomplete groups-off-mesh flag-without-channel
+unread used-before-defined id-out-of-range id-repeated group-empty groups-uneven groups-incomplete groups-off-mesh flag-without-channel
 flattened-without-groups channel-two-opcodes send-recv-unpaired start-done-unpaired pair-repeated shape-mismatch
 overlapping-in-loop all-reduce-slice all-gather-slice index-sum size-one-axis gathered-twice
 """

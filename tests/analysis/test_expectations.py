@@ -1,3 +1,5 @@
+"""Claims about the rows of a program: how many, along which axes, and what may be there unread."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -5,28 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commlens.analysis import Expectation, ExpectationError, expect
+from commlens.analysis import ExpectationError, expect
 from commlens.errors import CommlensError, GrammarError
 from commlens.hlo import Unread, load
 from commlens.topology import Mesh
+from expecting import DATA_MODEL, GATHER, LINES, REDUCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from commlens.analysis import Report
-
-GATHER = (
-    "{} = f32[64] all-gather(p), channel_id=1, replica_groups=[2,4]<=[8], dimensions={{0}}, use_global_device_ids=true"
-)
-REDUCE = "{} = f32[16] all-reduce(p), channel_id=1, replica_groups={}, use_global_device_ids=true, to_apply=add"
-LINES = (
-    GATHER.format("g1"),
-    GATHER.format("g2"),
-    REDUCE.format("both", "[1,8]<=[2,4]T(1,0)"),
-    REDUCE.format("alone", "[8,1]<=[8]"),
-    REDUCE.format("odd", "{{0,3},{1,2},{4,7},{5,6}}"),
-)
-DATA_MODEL = {"data": 2, "model": 4}
 
 
 def test_claims_that_hold_chain(report_of: Callable[..., Report]) -> None:
@@ -202,222 +192,34 @@ def test_a_module_is_taken_with_its_mesh_and_a_report_as_it_is(report_of: Callab
         expect(report_of(), DATA_MODEL)
 
 
-# --- sums, loops, budgets -------------------------------------------------------------------------------------------
-
-LOOP = """
-body {
-  b = (s32[], f32[16]) parameter(0)
-  i = s32[] get-tuple-element(b), index=0
-  v = f32[16] get-tuple-element(b), index=1
-  inner = f32[16] all-reduce(v), channel_id=7, replica_groups=[2,4]<=[8], use_global_device_ids=true, to_apply=add
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  ROOT t = (s32[], f32[16]) tuple(j, inner)
-}
-cond {
-  c = (s32[], f32[16]) parameter(0)
-  i = s32[] get-tuple-element(c), index=0
-  n = s32[] constant(%s)
-  ROOT less = pred[] compare(i, n), direction=LT
-}
-"""
-WHILE = (
-    "z = s32[] constant(0)",
-    "init = (s32[], f32[16]) tuple(z, p)",
-    "w = (s32[], f32[16]) while(init), condition=cond, body=body",
-    GATHER.format("g1"),
+@pytest.mark.parametrize(
+    ("groups", "axes"),
+    [
+        ("[2,4]<=[8]", "axes model"),
+        ("{{3,2,1,0},{4,6,5,7}}", "axes model (shuffled)"),
+        ("{{0,3},{1,2},{4,7},{5,6}}", "axes unknown"),
+    ],
 )
-
-
-def looped(report_of: Callable[..., Report], *lines: str, trips: str = "5") -> Expectation:
-    """Return claims about a loop that reduces, and a gather outside."""
-    return expect(report_of(*WHILE, *lines, before=LOOP % trips, header="num_partitions=8", mesh=DATA_MODEL))
-
-
-def test_executions_and_bytes_count_loops(report_of: Callable[..., Report]) -> None:
-    """An all-reduce of 64 B over 4 devices receives 96 B a trip, 480 B in five; the gather 192 B once."""
-    (
-        looped(report_of)
-        .count("all-reduce", 1)
-        .runs("all-reduce", 5)
-        .runs(None, 6, axes="model")
-        .bytes("all-reduce", 480)
-        .bytes("all-reduce", 320, of="operand_bytes")
-        .bytes("all-gather", 256, of="result_bytes")
-        .bytes(axes="model", at_most=672, at_least=672)
-        .bytes(axes="data", at_most=0)
-    )
-
-
-def test_a_sum_that_is_too_large_shows_what_each_row_adds(report_of: Callable[..., Report]) -> None:
-    """The message names the sum and the part of every row."""
+def test_a_failure_names_the_axes_that_a_claim_means(report_of: Callable[..., Report], groups: str, axes: str) -> None:
+    """Members of a sum in another order count along their axes, and the row says so."""
+    report = report_of(REDUCE.format("r", groups), header="num_partitions=8", mesh=DATA_MODEL)
     with pytest.raises(ExpectationError) as caught:
-        looped(report_of).bytes(at_most=671)
-    assert str(caught.value).splitlines() == [
-        "expected at most 671 bytes received per device in collectives, found 672",
-        "  inner (line 14) in body: f32[16], axes model, runs 5 x, 480 B",
-        "  g1 (line 32) in e: f32[64], axes model, runs 1 x, 192 B",
-    ]
-    with pytest.raises(ExpectationError, match="expected exactly 4 executions of all-reduce along model, found 5"):
-        looped(report_of).runs("all-reduce", 4, axes="model")
+        expect(report).none("all-reduce")
+    assert f"f32[16], {axes}, runs 1 x" in str(caught.value)
 
 
-def test_what_runs_nobody_knows_how_often_has_no_upper_bound(report_of: Callable[..., Report]) -> None:
-    """Lower bounds hold by what is known; upper ones never."""
-    unknown = report_of(
-        *WHILE, before=LOOP.replace("constant(%s)", "parameter(1)"), header="num_partitions=8", mesh=DATA_MODEL
-    )
-    expectation = expect(unknown).count("all-reduce", 1).bytes(at_least=192)
-    with pytest.raises(
-        ExpectationError, match="found at least 192\n.*runs an unknown number of times, an unknown number"
-    ):
-        expectation.bytes(at_most=1 << 40)
-    with pytest.raises(ExpectationError):
-        expectation.runs("all-reduce", at_least=1)
-    with pytest.raises(ExpectationError):
-        expectation.budget({"model": 1 << 40})
-
-
-def test_fractions_of_bytes_are_compared_exactly(report_of: Callable[..., Report]) -> None:
-    """A ring of 3 brings 2 * 64 * 2/3 B = 85.33.. B: more than 85, less than 86."""
-    uneven = report_of(REDUCE.format("r", "{{0,1,2},{3,4,5}}"), header="num_partitions=6")
-    expect(uneven).bytes(at_least=85, at_most=86)
-    with pytest.raises(ExpectationError, match=r"at most 85 bytes .* found 85\.34"):
-        expect(uneven).bytes(at_most=85)
-
-
-def test_budgets_name_all_axes(report_of: Callable[..., Report]) -> None:
-    """Every axis has its budget; what has none must not communicate."""
-    report = report_of(*LINES[:4], header="num_partitions=8", mesh=DATA_MODEL)
-    both = 2 * 64 * 7 // 8
-    expect(report).budget({"model": 384, "data,model": both}).budget({"model,data": both}, rest=384)
-    expect(report).budget({"model": 384}, rest=None).budget({"none": 0, "data": 0}, rest=384 + both)
-    with pytest.raises(ExpectationError) as caught:
-        expect(report).budget({"model": 383, "data": 0})
-    assert "expected at most 383 bytes received per device in collectives along model, found 384" in str(caught.value)
-    assert "in collectives along axes other than model and data, found 112" in str(caught.value)
-    with pytest.raises(CommlensError, match="one budget for data,model, found two"):
-        expect(report).budget({"model,data": 1, "data,model": 2})
-
-
-def test_a_budget_covers_what_fits_no_axes(report_of: Callable[..., Report]) -> None:
-    """Irregular groups are no way around a budget; transfers to the host need none."""
-    lines = ("t = token[] after-all()", "s = (f32[16], u32[], token[]) send(p, t), channel_id=2, is_host_transfer=true")
-    to_host = expect(report_of(*lines, header="num_partitions=8", mesh=DATA_MODEL))
-    to_host.budget({}, of="operand_bytes").count("send", 0, axes="?").bytes("send", 64, of="operand_bytes")
+def test_a_failure_names_no_axes_of_an_operation_in_order(report_of: Callable[..., Report]) -> None:
+    """What is shuffled in an all-gather comes out in another order."""
+    shuffled = GATHER.format("g").replace("[2,4]<=[8]", "{{3,2,1,0},{4,6,5,7}}")
     with pytest.raises(ExpectationError, match="axes unknown"):
-        expect(report_of(LINES[-1], header="num_partitions=8", mesh=DATA_MODEL)).budget({"model": 1 << 30})
-    with pytest.raises(ExpectationError, match="because no mesh names them"):
-        expect(report_of(LINES[0], header="num_partitions=8")).budget({"model": 1}, rest=None)
+        expect(report_of(shuffled, header="num_partitions=8", mesh=DATA_MODEL)).none("all-gather", axes="model")
 
 
-def test_none_and_only_take_several_opcodes(report_of: Callable[..., Report]) -> None:
-    """Without opcodes nothing at all may communicate; ``only`` names what may."""
-    report = report_of(*LINES[:3], header="num_partitions=8", mesh=DATA_MODEL)
-    expect(report).none("all-to-all", "send", "recv").none(axes="data").only("all-gather", axes="model")
-    expect(report).only("all-gather", "all-reduce").only("send", axes="data")
-    expect(report_of()).none().only("send")
-    with pytest.raises(ExpectationError, match="exactly 0 all-to-all or all-gather along model, found 2"):
-        expect(report).none("all-to-all", "all-gather", axes="model")
-    with pytest.raises(ExpectationError, match="exactly 0 collectives, found 3"):
-        expect(report).none()
-    with pytest.raises(ExpectationError, match="0 collectives other than all-gather, found 1\n  both"):
-        expect(report).only("all-gather")
-    with pytest.raises(CommlensError, match=r"none\(\) claims that nothing"):
-        expect(report).only()
-
-
-def test_anything_unread_makes_every_claim_fail(report_of: Callable[..., Report]) -> None:
-    """Nobody is told that all is well beside what nobody could read, of whatever opcode, until it is allowed."""
-    report = report_of(GATHER.format("bad").replace("[2,4]<=[8]", "[2,2]<=[8]"), REDUCE.format("r", "[2,4]<=[8]"))
-    claims = (
-        lambda each: each.count("all-reduce", 1),
-        lambda each: each.count("all-reduce", at_least=1),
-        lambda each: each.runs("all-reduce", 1),
-        lambda each: each.none("all-to-all"),
-        lambda each: each.only("all-gather", "all-reduce"),
-        lambda each: each.bytes("all-reduce", at_least=0),
-        lambda each: each.budget({}, rest=None),
+def test_a_failure_says_that_the_mesh_is_of_another_size(report_of: Callable[..., Report]) -> None:
+    """Rows without axes may be along any, because of the mesh and not of their groups."""
+    report = report_of(GATHER.format("g"), header="num_partitions=8", mesh={"data": 2, "model": 2})
+    with pytest.raises(ExpectationError) as caught:
+        expect(report).none("all-gather", axes="model")
+    assert "not known: expected a mesh of the program's 8 devices, found mesh['data'=2,'model'=2] of 4" in str(
+        caught.value
     )
-    for claim in claims:
-        with pytest.raises(ExpectationError, match="and 1 that could not be read\n.*bad.*\nexpect.*allow_unread=True"):
-            claim(expect(report))
-        claim(expect(report, allow_unread=True))
-    for unsure in (
-        lambda each: each.bytes(at_most=1 << 60),
-        lambda each: each.budget({}),
-        lambda each: each.none("all-gather"),
-    ):
-        with pytest.raises(ExpectationError):
-            unsure(expect(report, allow_unread=True))
-
-
-def test_questions_about_bytes_that_make_no_sense_are_refused(report_of: Callable[..., Report]) -> None:
-    """A sum without bound and bytes that rows do not have are errors of the caller."""
-    with pytest.raises(CommlensError, match="for the bytes of all-gather"):
-        expect(report_of()).bytes("all-gather")
-    with pytest.raises(CommlensError, match="for the executions of collectives"):
-        expect(report_of()).runs()
-    with pytest.raises(CommlensError, match="operand_bytes, result_bytes, wire_bytes_per_device, found 'wire'"):
-        expect(report_of()).bytes(at_most=1, of="wire")  # type: ignore[arg-type]
-
-
-# --- spellings ------------------------------------------------------------------------------------------------------
-
-SPELLINGS = {
-    "sync": ("r = f32[16] all-reduce(p), {} to_apply=add", ""),
-    "async": ("s = f32[16] all-reduce-start(p), {} to_apply=add", "r = f32[16] all-reduce-done(s)"),
-    "wrapped": (
-        "s = ((f32[16]), f32[16], u32[]) async-start(p), calls=wrapped",
-        "r = f32[16] async-done(s), calls=wrapped",
-    ),
-    "fused": ("r = f32[16] fusion(p), kind=kCustom, calls=wrapped", ""),
-}
-GROUPS = ("{{0,1,2,3},{4,5,6,7}}", "[2,4]<=[8]", "mesh['data'=2,'model'=4] {'model'}", "{{7,5,6,4},{3,2,1,0}}")
-ATTRIBUTES = "channel_id=3, replica_groups={}, use_global_device_ids=true,"
-WRAPPED = """
-wrapped {
-  x = f32[16] parameter(0)
-  ROOT y = f32[16] all-reduce(x), %s to_apply=add
-}
-"""
-
-
-def spelled(report_of: Callable[..., Report], form: str, groups: str) -> Report:
-    """Return the report of one all-reduce in some spelling."""
-    attributes = ATTRIBUTES.format(groups)
-    lines = [line.format(attributes) for line in SPELLINGS[form] if line]
-    before = WRAPPED % attributes if "wrapped" in lines[0] else ""
-    return report_of(*lines, before=before, header="num_partitions=8", mesh=DATA_MODEL)
-
-
-@pytest.mark.parametrize("groups", GROUPS)
-@pytest.mark.parametrize("form", SPELLINGS)
-def test_all_spellings_give_one_answer(report_of: Callable[..., Report], form: str, groups: str) -> None:
-    """Synchronous, asynchronous, wrapped or fused, groups as list, iota or axes: the same claims hold."""
-    plain = spelled(report_of, "sync", GROUPS[0])
-    (
-        expect(spelled(report_of, form, groups))
-        .count("all-reduce", 1)
-        .only("all-reduce")
-        .runs("all-reduce", 1)
-        .bytes("all-reduce", 96)
-        .bytes("all-reduce", 64, of="operand_bytes")
-        .bytes("all-reduce", 64, of="result_bytes")
-        .same_as(plain)
-    )
-
-
-def test_other_communication_is_not_the_same(report_of: Callable[..., Report]) -> None:
-    """``same_as`` fails with what differs, takes texts and expectations, and never holds beside something unread."""
-    first, second = (report_of(REDUCE.format("r", groups), header="num_partitions=8") for groups in GROUPS[:2])
-    other = report_of(REDUCE.format("r", "[4,2]<=[2,4]T(1,0)"), header="num_partitions=8", mesh=DATA_MODEL)
-    expect(first).same_as(second).same_as(expect(second)).same_as(first.module)
-    with pytest.raises(
-        ExpectationError, match="found 1 changes and 0 things unread\n  changed all-reduce: devices .* along data"
-    ):
-        expect(spelled(report_of, "sync", GROUPS[0])).same_as(other)
-    broken = report_of(REDUCE.format("r", "[2,2]<=[8]"), header="num_partitions=8")
-    with pytest.raises(ExpectationError, match="unread 13: r: "):
-        expect(broken).same_as(broken)
-    expect(broken, allow_unread=True).same_as(broken)

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commlens.analysis.figures import Survey, payload_bytes
+from commlens.analysis.figures import FiguresContext, payload_bytes
 from commlens.analysis.participation import Counts
 from commlens.hlo import Signature, parse_shape
 from commlens.topology import CollectiveDeviceList, IotaReplicaGroupList, Mesh, MeshAxesReplicaGroupList
 
 MESH = Mesh({"data": 2, "model": 4})
-SURVEY = Survey(Counts(1, 8), MESH)
+CONTEXT = FiguresContext(Counts(1, 8), MESH)
 
 
 def signature(
@@ -47,14 +47,14 @@ def test_tokens_count_nothing_on_both_sides() -> None:
         "all-gather", ["bf16[8,8]", "bf16[]"], ["bf16[64,8]", "bf16[]"], IotaReplicaGroupList(1, 8), (1,)
     )
     assert payload_bytes(gather) == (128, 1024)
-    assert SURVEY.figures_of(gather).wire_bytes_per_device == 896
+    assert CONTEXT.figures_of(gather).wire_bytes_per_device == 896
 
 
 def test_a_dimension_without_a_bound_makes_bytes_unknown() -> None:
     """No bound, no bytes, no wire bytes: unknown and never zero."""
-    figures = SURVEY.figures_of(signature("all-gather", ["f32[?]"], ["f32[8]"], IotaReplicaGroupList(2, 4)))
+    figures = CONTEXT.figures_of(signature("all-gather", ["f32[?]"], ["f32[8]"], IotaReplicaGroupList(2, 4)))
     assert (figures.operand_bytes, figures.result_bytes, figures.wire_bytes_per_device) == (None, 32, 24)
-    figures = SURVEY.figures_of(signature("all-reduce", ["f32[?]"], ["f32[?]"], IotaReplicaGroupList(2, 4)))
+    figures = CONTEXT.figures_of(signature("all-reduce", ["f32[?]"], ["f32[?]"], IotaReplicaGroupList(2, 4)))
     assert figures.wire_bytes_per_device is None
 
 
@@ -65,7 +65,7 @@ def test_uneven_groups_have_a_figure_each(groups: list[list[int]], elements: int
     operand = elements * 4
     expected = [2 * operand * (size - 1) / size if size > 1 else 0 for size in sizes]
     shape = [f"f32[{elements}]"]
-    found = SURVEY.figures_of(signature("all-reduce", shape, shape, CollectiveDeviceList(groups)))
+    found = CONTEXT.figures_of(signature("all-reduce", shape, shape, CollectiveDeviceList(groups)))
     if len(set(sizes)) == 1:
         assert found.wire_bytes_per_device == pytest.approx(expected[0])
     else:
@@ -76,19 +76,19 @@ def test_uneven_groups_have_a_figure_each(groups: list[list[int]], elements: int
 def test_figures_are_made_once_per_signature() -> None:
     """Asked twice, the same object; and groups that two signatures share are named once."""
     groups = IotaReplicaGroupList(2, 4)
-    survey = Survey(Counts(1, 8), MESH)
+    context = FiguresContext(Counts(1, 8), MESH)
     first, second = (signature("all-reduce", [shape], [shape], groups) for shape in ("f32[4]", "f32[8]"))
-    assert survey.figures_of(first) is survey.figures_of(first)
-    assert survey.figures_of(first).participation is survey.figures_of(second).participation
+    assert context.figures_of(first) is context.figures_of(first)
+    assert context.figures_of(first).participation is context.figures_of(second).participation
 
 
 def test_shared_groups_are_named_by_the_flags_of_each_signature() -> None:
     """One list object under other flags joins other devices."""
     groups = IotaReplicaGroupList(2, 1)
-    survey = Survey(Counts(2, 4), MESH)
+    context = FiguresContext(Counts(2, 4), MESH)
     flags = ((False, None), (True, None), (True, False), (True, True))
     found = [
-        survey.figures_of(
+        context.figures_of(
             Signature(
                 "all-reduce",
                 is_async=False,
@@ -117,7 +117,7 @@ def test_shared_groups_are_named_by_the_flags_of_each_signature() -> None:
 
 def test_what_a_ragged_exchange_moves_depends_on_data() -> None:
     """ragged-all-to-all has a payload, but nobody can tell what a device receives."""
-    figures = SURVEY.figures_of(signature("ragged-all-to-all", ["f32[8]"], ["f32[8]"], IotaReplicaGroupList(2, 4)))
+    figures = CONTEXT.figures_of(signature("ragged-all-to-all", ["f32[8]"], ["f32[8]"], IotaReplicaGroupList(2, 4)))
     assert (figures.operand_bytes, figures.wire_bytes_per_device) == (32, None)
 
 
@@ -129,16 +129,16 @@ def test_axes_are_named_on_the_mesh_of_the_module() -> None:
         MeshAxesReplicaGroupList(Mesh({"x": 2, "y": 2, "z": 2}), ["y", "z"]),
     )
     for groups in lists:
-        figures = SURVEY.figures_of(signature("all-reduce", [], [], groups))
+        figures = CONTEXT.figures_of(signature("all-reduce", [], [], groups))
         assert (figures.axes, figures.axes_key.text, figures.own_mesh) == (("model",), "model", None)
 
 
 def test_without_a_mesh_a_row_is_named_on_its_own() -> None:
     """No mesh of the module: a mesh_axes list names its own axes and counts as unknown; other lists have no axes."""
-    survey = Survey(Counts(1, 8), None)
-    own = survey.figures_of(signature("all-reduce", [], [], MeshAxesReplicaGroupList(MESH, ["model", "data"])))
+    context = FiguresContext(Counts(1, 8), None)
+    own = context.figures_of(signature("all-reduce", [], [], MeshAxesReplicaGroupList(MESH, ["model", "data"])))
     assert (own.axes, own.axes_key.text, own.own_mesh) == (("model", "data"), "?", MESH)
-    other = survey.figures_of(signature("all-reduce", [], [], IotaReplicaGroupList(2, 4)))
+    other = context.figures_of(signature("all-reduce", [], [], IotaReplicaGroupList(2, 4)))
     assert (other.axes, other.axes_key.text, other.own_mesh) == (None, "?", None)
 
 
@@ -148,11 +148,11 @@ def test_without_a_mesh_a_row_is_named_on_its_own() -> None:
 )
 def test_groups_that_fit_no_axes_have_none(groups: list[list[int]]) -> None:
     """Partial, uneven, irregular, outside the mesh: axes are unknown."""
-    figures = SURVEY.figures_of(signature("all-reduce", [], [], CollectiveDeviceList(groups)))
+    figures = CONTEXT.figures_of(signature("all-reduce", [], [], CollectiveDeviceList(groups)))
     assert (figures.axes, figures.axes_key.text) == (None, "?")
 
 
 def test_groups_of_one_device_run_along_no_axis() -> None:
     """Nobody to talk to: no axes, and that is known."""
-    figures = SURVEY.figures_of(signature("all-reduce", ["f32[4]"], ["f32[4]"], IotaReplicaGroupList(8, 1)))
+    figures = CONTEXT.figures_of(signature("all-reduce", ["f32[4]"], ["f32[4]"], IotaReplicaGroupList(8, 1)))
     assert (figures.axes, figures.axes_key.text, figures.wire_bytes_per_device) == ((), "none", 0)

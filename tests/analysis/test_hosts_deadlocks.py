@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commlens.analysis.hosts_crossings import crossing_of, groups_in, together
-from commlens.analysis.hosts_rings import ring_of_many
+from commlens.analysis.hosts.inversions import devices_in_both, groups_in, inversion_of
+from commlens.analysis.hosts.wait_rings import ring_of_many
 from commlens.topology import CollectiveDeviceList, IotaReplicaGroupList, SourceTargetPairs
 from hosting import GATHER, REDUCE, hosts, only, text_of
 from strategies import iota_groups
@@ -39,7 +39,7 @@ def slow_together(first: Groups, second: Groups) -> set[tuple[int, int]]:
 @given(iota_groups(12), iota_groups(12))
 def test_devices_that_meet_in_both(first: DeviceList, second: DeviceList) -> None:
     """Two devices stand in one block if and only if they are in one group of both."""
-    found = {pair for block in together(first, second) for pair in combinations(block, 2)}
+    found = {pair for block in devices_in_both(first, second) for pair in combinations(block, 2)}
     assert found == slow_together(first.groups(), second.groups())
 
 
@@ -47,8 +47,8 @@ def test_devices_that_meet_in_both(first: DeviceList, second: DeviceList) -> Non
 def test_pairs_that_meet_in_groups(pairs: list[tuple[int, int]], groups: DeviceList) -> None:
     """The ends of a pair wait for each other; whether they do in the groups too is looked up, whichever comes first."""
     expected = slow_together([[*pair] for pair in pairs], groups.groups())
-    assert set(together(SourceTargetPairs(pairs), groups)) == expected
-    assert set(together(groups, SourceTargetPairs(pairs))) == expected
+    assert set(devices_in_both(SourceTargetPairs(pairs), groups)) == expected
+    assert set(devices_in_both(groups, SourceTargetPairs(pairs))) == expected
 
 
 @given(
@@ -57,7 +57,7 @@ def test_pairs_that_meet_in_groups(pairs: list[tuple[int, int]], groups: DeviceL
 )
 def test_pairs_that_meet_in_pairs(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> None:
     """Direction does not matter to those who wait."""
-    found = set(together(SourceTargetPairs(first), SourceTargetPairs(second)))
+    found = set(devices_in_both(SourceTargetPairs(first), SourceTargetPairs(second)))
     assert found == slow_together([[*pair] for pair in first], [[*pair] for pair in second])
 
 
@@ -65,8 +65,8 @@ def test_what_nobody_knows_is_not_claimed() -> None:
     """Unknown groups, groups of nobody knows how many devices, and groups beyond all counting: nothing is claimed."""
     huge = IotaReplicaGroupList(100_000, 100_000)
     for first, second in ((None, CollectiveDeviceList([[0, 1]])), (CollectiveDeviceList([]), huge), (huge, huge)):
-        crossing = crossing_of(first, second)
-        assert (crossing.blocks, crossing.ring, crossing.complete) == ([], None, False)
+        inversion = inversion_of(first, second)
+        assert (inversion.blocks, inversion.ring, inversion.complete) == ([], None, False)
 
 
 # --- rings ----------------------------------------------------------------------------------------------------------
@@ -130,15 +130,15 @@ def test_two_collectives_deadlock_where_some_placement_does(first: Groups, secon
         for each in (first, second)
     ]
     waiting = [[[*group] for group in groups_in(each)] for each in joined]
-    crossing = crossing_of(*joined)
-    assert crossing.complete
-    assert (crossing.ring is not None) is can_get_stuck(waiting, ([0, 1], [1, 0]))
-    if crossing.ring is not None:
-        devices = [wait.device for wait in crossing.ring]
+    inversion = inversion_of(*joined)
+    assert inversion.complete
+    assert (inversion.ring is not None) is can_get_stuck(waiting, ([0, 1], [1, 0]))
+    if inversion.ring is not None:
+        devices = [wait.device for wait in inversion.ring]
         assert len(set(devices)) == len(devices)
         others = {device: kind for kind in (0, 1) for group in waiting for each in group for device in each}
-        assert gets_stuck(waiting, ([0, 1], [1, 0]), others | {wait.device: wait.kind for wait in crossing.ring})
-        for wait, awaited in zip(crossing.ring, (*crossing.ring[1:], crossing.ring[0]), strict=True):
+        assert gets_stuck(waiting, ([0, 1], [1, 0]), others | {wait.device: wait.kind for wait in inversion.ring})
+        for wait, awaited in zip(inversion.ring, (*inversion.ring[1:], inversion.ring[0]), strict=True):
             assert any({wait.device, awaited.device} <= {*group} for group in waiting[wait.collective])
 
 
@@ -155,6 +155,20 @@ def test_several_collectives_deadlock_where_some_placement_does(collectives: lis
     if ring is not None:
         kinds = dict.fromkeys(range(5), 0) | {wait.device: wait.kind for wait in ring}
         assert gets_stuck(collectives, orders, kinds)
+
+
+@pytest.mark.parametrize(
+    ("collectives", "complete"),
+    [
+        pytest.param([[(2 * each, 2 * each + 1)] for each in range(3000)], True, id="apart: no device turns back"),
+        pytest.param([[(0, each + 1)] for each in range(400)], True, id="one device in all, few enough to look at"),
+        pytest.param([[(0, each + 1)] for each in range(1500)], False, id="one device in all, too many to look at"),
+    ],
+)
+def test_the_search_for_rings_ends(collectives: list[Groups], complete: bool) -> None:
+    """Thousands of collectives in the opposite order are looked through by the devices that they share, up to a limit."""
+    ranks = list(range(len(collectives)))[::-1]
+    assert ring_of_many(collectives, ranks) == (None, complete)
 
 
 # --- hosts ----------------------------------------------------------------------------------------------------------
@@ -179,7 +193,7 @@ def test_axes_of_a_mesh_deadlock_in_a_ring() -> None:
 
 
 def test_groups_that_form_no_ring_do_not_deadlock() -> None:
-    """Another order alone is no deadlock: groups that hang together like a tree come to an end on all placements."""
+    """Another order alone is no deadlock: groups that hang devices_in_both like a tree come to an end on all placements."""
     second = GATHER.replace("{{0,1}}", "{{1,2},{0,3}}")
     first = REDUCE.replace("{{0,1}}", "{{0,1},{2},{3}}")
     answer = hosts({"a": text_of(first, second, partitions=4), "b": text_of(second, first, partitions=4)})

@@ -134,6 +134,13 @@ def test_without_modules_the_messages_are_still_read() -> None:
         "channel id ",
         "does not ",
         "rank 1 ",
+        "WorkNCCL(",
+        "[PG Rank ",
+        "all-reduce on channel 9 ",
+        "AllReduce: opCount 1 nranks ",
+        "clique devices=[GlobalDeviceId(0)",
+        "AllReduceParticipantData{",
+        "all reduce RendezvousKey",
     ],
 )
 def test_long_nonsense_is_read_in_proportion(text: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import twins_runtime
 from commlens.analysis import Outcome, Proof, claim_of, claims_of, participation, prove
-from commlens.analysis import proofs as proofs_module
+from commlens.analysis.proofs import proof as proof_module
 from commlens.topology import CollectiveOpGroupMode as Mode
 from commlens.topology import get_collective_op_group_mode
 
@@ -44,8 +44,8 @@ CASES = [
 
 def with_prediction(change: Callable[[Groups], Groups], monkeypatch: pytest.MonkeyPatch) -> None:
     """Put something else in the place of what is predicted."""
-    truth = proofs_module._participants
-    monkeypatch.setattr(proofs_module, "_participants", lambda layout: change(truth(layout) or []))
+    truth = proof_module._participants
+    monkeypatch.setattr(proof_module, "_participants", lambda layout: change(truth(layout) or []))
 
 
 @pytest.mark.parametrize("wrong", WRONG)

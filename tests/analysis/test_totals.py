@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commlens.analysis.figures import Figures, Survey
+from commlens.analysis.figures import Figures, FiguresContext
 from commlens.analysis.participation import Counts
 from commlens.analysis.row import Row
 from commlens.analysis.totals import OPCODES, totals_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MESH = Mesh({"data": 2, "model": 4})
-SURVEY = Survey(Counts(1, 8), MESH)
+CONTEXT = FiguresContext(Counts(1, 8), MESH)
 
 
 class Place(Site):
@@ -59,7 +59,7 @@ def collective(opcode: str, shape: str, groups: list[list[int]] | IotaReplicaGro
     """Figures of a collective of flattened ids whose operand and result have one shape."""
     shapes = (parse_shape(shape),)
     listed = CollectiveDeviceList(groups) if isinstance(groups, list) else groups
-    return SURVEY.figures_of(
+    return CONTEXT.figures_of(
         Signature(
             opcode,
             is_async=False,
@@ -75,7 +75,7 @@ def collective(opcode: str, shape: str, groups: list[list[int]] | IotaReplicaGro
 def point_to_point(opcode: str, pairs: SourceTargetPairs | None = None, *, host: bool | None = None) -> Figures:
     """Figures of something between two ends."""
     shapes = (parse_shape("f32[8]"),)
-    return SURVEY.figures_of(
+    return CONTEXT.figures_of(
         Signature(
             opcode,
             is_async=False,
@@ -141,6 +141,16 @@ def test_keys_stand_in_order() -> None:
     totals = totals_of([Row(Place(figures.signature), figures, 1, ()) for figures in reversed(KINDS)])
     assert list(totals.by_opcode) == [opcode for opcode in OPCODES if opcode in totals.by_opcode]
     assert list(totals.by_axes) == ["data", "data,model", "model", "none", "?"]
+
+
+@pytest.mark.parametrize("name", ["none", "?"])
+def test_an_axis_may_be_called_as_what_has_no_axes(name: str) -> None:
+    """Rows along such an axis and rows that lie along no axes have one key, and none of them is lost."""
+    survey = FiguresContext(Counts(1, 8), Mesh({name: 2, "model": 4}))
+    lists = [IotaReplicaGroupList(4, 2, (2, 4), (1, 0)), IotaReplicaGroupList(8, 1), [[0, 5], [1, 4], [2, 7], [3, 6]]]
+    figures = [survey.figures_of(collective("all-reduce", "f32[8]", groups).signature) for groups in lists]
+    totals = totals_of([Row(Place(each.signature), each, 1, ()) for each in figures])
+    assert {key: total.count for key, total in totals.by_axes.items()} == {"none": 1, "?": 1} | {name: 2}
 
 
 def test_fractions_add_up_exactly() -> None:

@@ -136,15 +136,15 @@ step.txt:9 error [groups-incomplete]
     expected all of the global ids 0..3 in the groups, found no 2 and 3; give every one a group
     r (line 9)
 
-3 errors in 1 module, 24 rules tried
+3 errors in 1 module, 25 rules tried
 commlens check --explain id-out-of-range tells more of a rule.
 """
     )
     assert at("step.txt").out.splitlines()[-2:] == [
-        "3 errors in 1 module, 24 rules tried",
+        "3 errors in 1 module, 25 rules tried",
         "commlens check --explain id-out-of-range tells more of a rule.",
     ]
-    assert at("fine.txt", fine__txt=GOOD).out == "no findings in 1 module, 24 rules tried\n"
+    assert at("fine.txt", fine__txt=GOOD).out == "no findings in 1 module, 25 rules tried\n"
 
 
 def test_table_puts_alike_findings_together(at: Callable[..., Outcome]) -> None:
@@ -188,7 +188,7 @@ def test_csv_and_markdown(at: Callable[..., Outcome]) -> None:
     lines = at("step.txt", "--format", "markdown").out.splitlines()
     assert lines[0] == "| where | severity | rule | instructions | message |"
     assert len([line for line in lines if line.startswith("| `step.txt:9` | error |")]) == 3
-    assert at("fine.txt", "--format", "markdown", fine__txt=GOOD).out == "no findings in 1 module, 24 rules tried\n"
+    assert at("fine.txt", "--format", "markdown", fine__txt=GOOD).out == "no findings in 1 module, 25 rules tried\n"
 
 
 def test_output_goes_to_a_file(at: Callable[..., Outcome], tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_several_files_and_modules(at: Callable[..., Outcome], tmp_path: Path) -
         ("both.txt", "step"),
         ("both.txt", "other"),
     ]
-    assert at("step.txt.gz", "both.txt").out.splitlines()[-2] == "9 errors in 3 modules, 24 rules tried"
+    assert at("step.txt.gz", "both.txt").out.splitlines()[-2] == "9 errors in 3 modules, 25 rules tried"
 
 
 # --- choices --------------------------------------------------------------------------------------------------------

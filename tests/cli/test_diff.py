@@ -84,6 +84,24 @@ def test_changes_that_are_alike_stand_together(run: Run, write: Any) -> None:
     assert len(outcome.out.splitlines()) < 12
 
 
+@pytest.mark.parametrize(
+    ("opcode", "axes"), [("all-reduce", "model (shuffled)"), ("all-gather", "?")], ids=["sum", "concatenation"]
+)
+def test_axes_of_shuffled_groups(run: Run, write: Any, opcode: str, axes: str) -> None:
+    """They are named where the order of members changes no result; JSON and CSV keep the axes of rows."""
+    line = "ROOT r = f32[4] {}(x), channel_id=1, replica_groups={}, dimensions={{0}}, use_global_device_ids=true"
+    texts = [
+        f"HloModule m, num_partitions=4\nENTRY e {{\n  x = f32[4] parameter(0)\n  {line.format(opcode, groups)}\n}}\n"
+        for groups in ("{{1,0},{2,3}}", "{{0,2},{1,3}}")
+    ]
+    arguments = ("diff", *write(*texts), "--mesh", "data=2,model=2")
+    assert f" {opcode}  {axes}  " in run(*arguments, columns=120).out
+    (change,) = json.loads(run(*arguments, "--format", "json").out)["changes"]
+    assert (change["axes"], change["before"]["axes"]) == (None, None)
+    _, row = csv.reader(io.StringIO(run(*arguments, "--format", "csv").out))
+    assert row[2] == ""
+
+
 # --- JSON and CSV ---------------------------------------------------------------------------------------------------
 
 

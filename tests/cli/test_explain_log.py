@@ -81,7 +81,7 @@ def test_not_found_is_no_failure(run: Run, folder: Path) -> None:
 
 
 def test_many_candidates_and_messages_are_not_all_shown(run: Run, folder: Path) -> None:
-    """A table shows some; JSON has them all."""
+    """A table shows some; JSON has all that fit, and of what is true in part as many as are listed without --full."""
     line = "  a.{} = f32[16] all-reduce(p), channel_id={}, replica_groups=[2,4]<=[8], use_global_device_ids=true, to_apply=add\n"
     lines = "".join(line.format(number, number) for number in range(1, 301))
     (folder / "many.hlo").write_text(MODULE.replace("  ar.1", lines + "  ar.1"))
@@ -89,9 +89,28 @@ def test_many_candidates_and_messages_are_not_all_shown(run: Run, folder: Path) 
         "".join(f"CliqueKey{{devices=[0,1,2,3]; x={n}}} all-reduce.{n}\n" for n in range(150))
     )
     outcome = run("explain-log", "many.log", "many.hlo")
-    assert "252 more; --format json lists them all" in outcome.out
+    assert "50 more; --format json lists them all" in outcome.out
+    assert "more than these 100 are true in part; --full lists them all." in outcome.out
     assert "50 more messages; --format json lists them all" in outcome.out
-    assert len(answer_of(run, "many.log", "many.hlo")["candidates"]) == 150 * 302  # type: ignore[arg-type]
+    assert len(answer_of(run, "many.log", "many.hlo")["candidates"]) == 150 * 100  # type: ignore[arg-type]
+    assert len(answer_of(run, "many.log", "many.hlo", "--full")["candidates"]) == 150 * 302  # type: ignore[arg-type]
+    (folder / "many.log").write_text("CliqueKey{devices=[0,1,2,3]}\n")
+    assert "252 more; --format json lists them all" in run("explain-log", "many.log", "many.hlo").out
+
+
+def test_elements_of_a_watchdog_are_shown(run: Run, folder: Path) -> None:
+    """The heading names rank, operation, elements and sequence number; JSON has them as facts."""
+    (folder / "watchdog.log").write_text(
+        "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=_ALLGATHER_BASE, NumelIn=16, "
+        "NumelOut=32, Timeout(ms)=600000) ran for 600100 milliseconds before timing out.\n"
+    )
+    outcome = run("explain-log", "watchdog.log", "step.hlo", columns=120)
+    assert "[line 1] watchdog: rank 3, all-gather, 16 elements in, 32 out, seq_num 12\n" in outcome.out
+    assert "its operands have 16 elements, its results have 32 elements; it is an all-gather\n" in outcome.out
+    answer = answer_of(run, "watchdog.log", "step.hlo")
+    said = {"rank": 3, "opcode": "all-gather", "elements_in": 16, "elements_out": 32, "numbers": {"seq_num": 12}}
+    assert answer["messages"][0]["said"] == said  # type: ignore[index]
+    assert [each["name"] for each in answer["candidates"]] == ["ag.3"]  # type: ignore[union-attr]
 
 
 def test_what_was_left_out_is_said(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,39 @@ def test_one_host(run: Run, folder: Path) -> None:
     assert json.loads(hosts(run, folder, 1, options=("--format", "json"))[1])["agree"] is True
 
 
+@pytest.mark.parametrize("again", ["host1.hlo", "./host1.hlo", "{folder}/host1.hlo"])
+def test_a_host_that_is_given_twice(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, again: str) -> None:
+    """It is one host, however its path is spelled, and that is said."""
+    monkeypatch.chdir(folder)
+    outcome = run("hosts", "host1.hlo", again.format(folder=folder))
+    assert outcome.code == 0
+    assert outcome.out == (
+        "1 host: nothing to compare\n\nstep on 1 host\n\nhost1.hlo is given 2 times and counts once.\n"
+    )
+    answer = json.loads(run("hosts", "host0.hlo", *[again.format(folder=folder)] * 3, "--format", "json").out)
+    assert [Path(host).name for host in answer["hosts"]] == ["host0.hlo", "host1.hlo"]
+    assert answer["notes"] == [f"{again.format(folder=folder)} is given 3 times and counts once"]
+
+
+def test_a_folder_that_is_given_twice(run: Run, tmp_path: Path) -> None:
+    """It holds the folders of all hosts as if it were given once."""
+    for host in ("a", "b"):
+        (tmp_path / host).mkdir()
+        (tmp_path / host / "m.hlo").write_text(module(REDUCE))
+    answer = json.loads(run("hosts", str(tmp_path), f"{tmp_path}/", "--format", "json").out)
+    assert answer["hosts"] == [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert answer["notes"] == [f"{tmp_path} is given 2 times and counts once"]
+
+
+def test_equal_contents_under_two_names_are_two_hosts(run: Run, folder: Path) -> None:
+    """A copy is another host, and so is a link: a job may keep one file for all."""
+    (folder / "host4.hlo").symlink_to(folder / "host0.hlo")
+    code, text = hosts(run, folder, 0, 2, 4, options=("--format", "json"))
+    answer = json.loads(text)
+    assert (code, answer["agree"], answer["notes"]) == (0, True, [])
+    assert answer["hosts"] == ["host0.hlo", "host2.hlo", "host4.hlo"]
+
+
 def test_thousands_of_hosts_are_not_listed_one_by_one(run: Run, tmp_path: Path) -> None:
     """A table names a few of many hosts; JSON has them all."""
     for number in range(300):

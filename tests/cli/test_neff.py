@@ -336,7 +336,7 @@ def test_csv(run: Run, folder: Path) -> None:
     assert second[2:8] == ["src_target_pairs", "0", "4", "", "", "{{0,1},{1,2},{2,3},{3,0}}"]
     (folder / "x").write_bytes(definition(rank_world_size=7))
     _, only = csv.reader(io.StringIO(run("neff", "x", "--format", "csv").out))
-    assert only == ["x", "def.json", "", "", "", "", "", "", "documented", "7", "7", "7", "7"]
+    assert only == ["x", "def.json", "", "", "", "", "", "", "documented", "7", "7", "7", "7", "true"]
 
 
 def test_markdown(run: Run, folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import TYPE_CHECKING
 
@@ -119,6 +121,20 @@ def test_json_says_whether_something_is_missing(run: Run, folder: Path, lines: l
     (folder / "m").write_bytes(module(*lines))
     found = json.loads(run("neff", "m", "--format", "json").out)
     assert (found["complete"], found["has_cc"], found["world_size"]) == (complete, True, 2)
+    heading, row = csv.reader(io.StringIO(run("neff", "m", "--format", "csv").out))
+    assert dict(zip(heading, row, strict=True))["complete"] == ("true" if complete else "false")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 30])
+def test_a_world_size_of_a_cut_module_is_a_lower_bound(run: Run, folder: Path, cut: int) -> None:
+    """Table and Markdown say so where the end of the text is missing, and only there."""
+    (folder / "m").write_bytes(module(REDUCE, REDUCE.replace("r =", "b ="))[: -cut or None])
+    table, markdown = (run("neff", "m", "--format", form).out for form in ("table", "markdown"))
+    bound = ">= " if cut > 1 else ""
+    assert f"world size   {bound}2 by the documented reading" in table
+    assert f"| world size | {bound.replace('>', '&gt;')}2 by the documented reading" in markdown
+    missing = "some collectives are missing here: the program needs at least so many workers"
+    assert [missing in " ".join(text.split()) for text in (table, markdown)] == [cut > 1] * 2
 
 
 def test_notes_are_prose_in_markdown(run: Run, folder: Path) -> None:

@@ -163,3 +163,19 @@ def test_combiners_say_plainly_what_became_of_how_many(run: Run, file: Path) -> 
     file.write_text(TEXT.replace("  ROOT", lines + "  ROOT"))
     out = run("opt", "--passes", "all-gather-combiner", str(file), "-o", str(file.with_name("out"))).out
     assert "candidates 3, excluded 2, alone 1" in " ".join(out.split())
+
+
+def test_combiners_name_what_members_differ_in(run: Run, file: Path) -> None:
+    """Attributes in a warning for each set, metadata in one line of the table, however many sets there are."""
+    line = '  NAME = f32[16] all-gather(p), replica_groups={{0,1}}, dimensions={0}, metadata={op_name="NAME" source_line=7}, '
+    line += 'frontend_attributes={k="NAME"}, backend_config={"n":"NAME"}\n'
+    file.write_text(TEXT.replace("  ROOT", line.replace("NAME", "a") + line.replace("NAME", "b") + "  ROOT"))
+    outcome = run("opt", "--passes", "all-gather-combiner", str(file), "-o", str(file.with_name("out")), columns=100)
+    sentence = (
+        'all-gather.1 lacks collective_type (none, "tp_all_gather"), k and backend_config, in which its members differ'
+    )
+    assert outcome.err == f"commlens: warning: {file}: all-gather-combiner: {sentence}\n"
+    assert (
+        "candidates 3, combined 3 into 1, attributes that differed left out in 1 set (backend_config, collective_type "
+        "and k), metadata that differed left out in 1 set (op_name and source_line)"
+    ) in " ".join(outcome.out.split())

@@ -101,9 +101,11 @@ def test_a_module_that_a_pass_cannot_understand(run: Run, step_file: Path) -> No
 
 
 REFUSED = {
-    "no-output": (["--passes", CHECK, "{in}"], "expected -o OUT, the file to write; - is standard output (see commlens opt --help)"),
-    "no-file": (["--passes", CHECK, "-o", "{out}"], "expected FILE, the module to rewrite"),
+    "no-output": (["--passes", CHECK, "{in}"], "expected -o OUT (the file to write; - is standard output) (see commlens opt --help)"),
+    "no-file": (["--passes", CHECK, "-o", "{out}"], "expected FILE (the module to rewrite)"),
     "no-passes": (["{in}", "-o", "{out}"], "expected one of --passes, --pipeline and --list-passes"),
+    "nothing": ([], "expected FILE (the module to rewrite), -o OUT (the file to write; - is standard output) and one of --passes, --pipeline and --list-passes (see"),
+    "passes-alone": (["--passes", CHECK], "expected FILE (the module to rewrite) and -o OUT (the file to write; "),
     "two-ways": (["--passes", CHECK, "--pipeline", "neuron", "{in}", "-o", "{out}"], "expected one of --passes, --pipeline"),
     "file-to-list": (["--list-passes", "{in}"], "expected no FILE beside --list-passes, which reads none"),
     "passes-to-list": (["--list-passes", "--passes", CHECK], "expected no --passes and no --pipeline beside --list-passes, which runs none"),

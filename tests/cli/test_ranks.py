@@ -325,6 +325,7 @@ def test_cores_of_a_module_for_other_ranks(run: Run, module: str) -> None:
     [
         (("--tp", "2"), "Missing option '--world' (see commlens ranks --help)"),
         (("--world", "8"), "Missing option '--tp' (see commlens ranks --help)"),
+        (("--pp", "2"), "Missing option '--world' and option '--tp' (see commlens ranks --help)"),
         (("--world", "8", "--tp", "0"), "Invalid value for '--tp': 0 is not in the range x>=1"),
         (
             ("--world", "8", "--tp", "3"),

@@ -13,7 +13,8 @@ import pytest
 from google.protobuf import text_format
 
 from commlens import CommlensError, load, load_all, report
-from commlens.analysis import diff, explain_log
+from commlens.analysis import RULES, HostSurvey, check, chosen_rules, compare_hosts, diff, explain_log
+from commlens.hlo import Deployment, unmet_needs_of
 from commlens.neuron import CCInfo, read_neff
 from commlens.topology import (
     parse_mesh,
@@ -87,6 +88,11 @@ def diffed(pair: object) -> object:
     return diff(load(str(first)), load(str(second)))
 
 
+def ordered(source: object) -> object:
+    """Name everything that is needed before it is defined."""
+    return [[each.why for each in unmet_needs_of(module)] for module in load_all(source)]  # pyright: ignore[reportArgumentType]
+
+
 def told(log: object) -> object:
     """Explain a log beside a module."""
     return explain_log(str(log), [load(text(2))])
@@ -99,6 +105,67 @@ def changed(number: int) -> tuple[str, str]:
     return "".join(lines), "".join(
         line for place, line in enumerate(other) if place % 5 or "x" not in line.split("=")[0]
     )
+
+
+def compared(names: object) -> object:
+    """Compare hosts that have a file each in a folder of their own, or all in one folder."""
+    paths = [str(each) for each in names] if isinstance(names, list) else []
+    survey, module = HostSurvey(), load(text(2))
+    members = []
+    for path in paths:
+        module.path = path
+        members.append(survey.look_at(module))
+    return compare_hosts(members, paths, survey)
+
+
+def permuted(number: int) -> tuple[str, str]:
+    """Return a module with so many permutes, each between two devices of its own, and one with them in turn reversed."""
+    lines = [
+        f"  x{each} = f32[8] collective-permute(p), channel_id=1, source_target_pairs={{{{{2 * each},{2 * each + 1}}}}}\n"
+        for each in range(number)
+    ]
+    head = f"HloModule m, num_partitions={2 * number + 2}\n\nENTRY e {{\n  p = f32[8] parameter(0)\n"
+    one, other = (f"{head}{''.join(each)}  ROOT r = f32[8] negate(p)\n}}\n" for each in (lines, lines[::-1]))
+    return one, other
+
+
+def held_together(pair: object) -> object:
+    """Compare two hosts."""
+    survey, members = HostSurvey(), []
+    for path, source in zip("ab", pair if isinstance(pair, tuple) else (), strict=True):
+        module = load(str(source))
+        module.path = path
+        members.append(survey.look_at(module))
+    return compare_hosts(members, "ab", survey)
+
+
+def in_a_loop(number: int) -> str:
+    """Return a module with a loop of so many all-reduces, each over a group that shares a device with all others."""
+    lines = "".join(
+        f"  r{each} = f32[8] all-reduce(a), channel_id={each + 1}, replica_groups={{{{0,{each + 1}}}}}, use_global_device_ids=true, to_apply=add\n"
+        for each in range(number)
+    )
+    return f"""HloModule m
+body {{
+  t = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  a = f32[8] get-tuple-element(t), index=1
+{lines}  ROOT o = (s32[], f32[8]) tuple(i, a)
+}}
+condition {{
+  t = (s32[], f32[8]) parameter(0)
+  ROOT c = pred[] constant(true)
+}}
+ENTRY e {{
+  t = (s32[], f32[8]) parameter(0)
+  ROOT w = (s32[], f32[8]) while(t), condition=condition, body=body
+}}
+"""
+
+
+def overlaps(source: object) -> object:
+    """Look for groups that overlap in a loop."""
+    return check(load(str(source)), chosen_rules(RULES, Deployment(), select=["overlapping-in-loop"]))
 
 
 def message(number: int) -> bytes:
@@ -131,6 +198,8 @@ READERS: Final[dict[str, tuple[Callable[[int], object], Callable[[object], objec
     ),
     "text, many operands": (lambda n: text(2).replace("all-reduce(p)", "all-reduce(" + ", ".join(["p"] * n) + ")").encode(), reported),
     "text, modules": (lambda n: text(1).encode() * n, reported),
+    "order, all behind": (lambda n: text(n, LINE.replace("{1}", "r")).encode(), ordered),
+    "order, all behind, irregular": (lambda n: text(n, LINE.replace("{1}", "r")).replace("\n  ", "\n   ").encode(), ordered),
     "list": (groups, lambda spec: parse_replica_groups(str(spec))),
     "one group": (lambda n: "{{" + ",".join(map(str, range(8 * n))) + "}}", lambda spec: parse_replica_groups(str(spec))),
     "list with blanks": (lambda n: groups(n).replace(",", " , /* */ "), lambda spec: parse_replica_groups(str(spec))),
@@ -175,6 +244,9 @@ READERS: Final[dict[str, tuple[Callable[[int], object], Callable[[object], objec
     "diff, alike": (text, diffed),
     "diff, changed": (changed, diffed),
     "diff, nothing alike": (lambda n: (text(n), text(n).replace("all-reduce", "collective-broadcast").replace(", to_apply=add", "")), diffed),
+    "hosts": (lambda n: [f"host{each}/module_0001.m.txt" for each in range(n)], compared),
+    "hosts, other order": (permuted, held_together),
+    "overlapping groups": (in_a_loop, overlaps),
     "log": (lambda n: "".join(LOG.format(each) for each in range(n)), told),
     "log, other lines": (lambda n: "I0000 nothing of interest\n" * (20 * n), told),
 }  # fmt: skip

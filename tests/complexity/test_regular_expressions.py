@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import commlens
-from counted_regex import TooManyStepsError, end_of, hard_texts, steps_of
+from counted_regex import TooManyStepsError, end_of, hard_texts, loose_rounds, steps_of
 
 SOURCE = Path(commlens.__file__).parent
 ONCE = frozenset({"match", "fullmatch"})
@@ -177,3 +177,29 @@ def test_the_counter_matches_what_re_matches(label: str) -> None:
         read = text if isinstance(pattern.pattern, str) else text.encode("latin-1", "ignore").decode("latin-1")
         found = pattern.match(read if isinstance(pattern.pattern, str) else read.encode("latin-1"))
         assert end_of(pattern, read) == (None if found is None else found.end()), read
+
+
+@pytest.mark.parametrize("label", PATTERNS)
+def test_rounds_of_possessive_repeats_are_atomic(label: str) -> None:
+    """``(?>ab)*+``, never ``(?:ab)*+``: before Python 3.11.5 that one ends where a failed round had come to."""
+    assert loose_rounds(PATTERNS[label].pattern) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "loose"),
+    [
+        (r"(?:ab)*+", 1),
+        (r"(?:a(?:b|cd)?+)++", 2),
+        (r"(?P<x>ab)?+", 1),
+        (r"(?=(?:ab){2,3}+)", 1),
+        (r"(?>ab)*+", 0),
+        (r"(?>a(?>b|cd)?+)++", 0),
+        (r"(?>(?P<x>ab))?+", 0),
+        (r"(?:[ab])*+a++\w?+.{2,3}+", 0),
+        (r"(?:a|b)*+", 0),
+        (r"(?:ab)*", 0),
+    ],
+)
+def test_loose_rounds_are_told_from_atomic_ones(pattern: str, loose: int) -> None:
+    """Rounds of one character cannot fail half-way."""
+    assert len(loose_rounds(re.compile(pattern))) == loose

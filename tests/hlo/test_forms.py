@@ -8,47 +8,10 @@ from __future__ import annotations
 import pytest
 
 from commlens.hlo.collectives import signature_of
-from commlens.hlo.discovery import Discovery, discover
+from commlens.hlo.discovery import discover
 from commlens.hlo.group_modes import group_mode
 from commlens.hlo.model import UnreadableError
-from commlens.hlo.text import TextModule, read_modules
-
-HEAD = """plus {
-  u = f32[] parameter(0)
-  v = f32[] parameter(1)
-  ROOT w = f32[] add(u, v)
-}
-
-"""
-
-
-def module(body: str, *, before: str = "", header: str = "HloModule m, replica_count=8") -> TextModule:
-    """Wrap lines of an entry computation into a module with a reducer."""
-    entry = f"ENTRY top {{\n  a = f32[8]{{0}} parameter(0)\n{body.rstrip()}\n}}\n"
-    (found,) = read_modules(f"{header}\n\n{HEAD}{before}{entry}".encode())
-    return found
-
-
-def read(body: str, *, before: str = "") -> list[tuple[object, ...]]:
-    """Return name, opcode, whether asynchronous, operand and result bytes and groups or pairs of what is found."""
-    found = discover(module(body, before=before))
-    assert found.unread == ()
-    return [described(found, number) for number in range(len(found.sites))]
-
-
-def described(found: Discovery, number: int) -> tuple[object, ...]:
-    """Describe one site."""
-    site = found.sites[number]
-    signature = site.signature
-    return (
-        site.name,
-        signature.opcode,
-        signature.is_async,
-        sum(shape.num_bytes or 0 for shape in signature.operand_shapes),
-        sum(shape.num_bytes or 0 for shape in signature.result_shapes),
-        str(signature.groups if signature.pairs is None else signature.pairs),
-    )
-
+from forms import module, read
 
 WRAPPED = """wrapped_rs.7 {
   q = f32[16,4]{1,0} parameter(0)
@@ -267,114 +230,6 @@ def test_jax_custom_calls_are_read_from_their_json() -> None:
         ("g", "all-gather", True, 32, 128, "{{0,1,2,3},{4,5,6,7}}"),
         ("p", "collective-permute", True, 32, 32, "{{0,1},{1,0}}"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("line", "fact"),
-    [
-        ("x = f32[8]{0} all-reduce(a), replica_groups={{0,1}, to_apply=plus", "replica_groups"),
-        ("x = f32[8]{0} all-reduce(a), replica_groups=[2,4]<=[9], to_apply=plus", "replica_groups"),
-        ("x = f32[8]{0} all-reduce(a), replica_groups=mesh['dp'=2,'tp'=4] {'nope'}, to_apply=plus", "nope"),
-        ("x = f32[8]{0} all-reduce(a), replica_groups={{0,9223372036854775808}}, to_apply=plus", "replica_groups"),
-        ("x = f32[8]{0} all-reduce(a), channel_id=9223372036854775808, to_apply=plus", "channel_id"),
-        ("x = f32[8]{0} all-reduce(a), channel_id=1, use_global_device_ids=1, to_apply=plus", "true or false"),
-        ("x = f32[8]{0} collective-permute(a)", "source_target_pairs"),
-        ("x = f32[8]{0} collective-permute(a), source_target_pairs={{0,1,2}}", "source_target_pairs"),
-        ("x = f32[8]{0} all-gather(a)", "dimension"),
-        ("x = f32[8]{0} all-gather(a), replica_groups={}, dimensions={}", "dimension"),
-        ("x = f32[8]{0} all-to-all(a), dimensions={}", "dimension"),
-        ("x = f33[8]{0} all-reduce(a), to_apply=plus", "f33"),
-        ("x = f32[8]{0} all-reduce(nobody), to_apply=plus", "nobody"),
-        ("x = f32[8 all-reduce(a), to_apply=plus", "expected"),
-        ('x = f32[8]{0} custom-call(a), custom_call_target="AwsNeuronAllReduce_f32"', "JSON"),
-        ('x = f32[8]{0} custom-call(a), custom_call_target="all-gather-start"', "JSON"),
-        ("x = ((f32[8]{0}), f32[8]{0}) async-start(a), calls=nowhere", "nowhere"),
-    ],
-)
-def test_what_cannot_be_read_is_named_and_the_rest_is_read(line: str, fact: str) -> None:
-    """A fault costs one instruction: it is unread with a reason, and its neighbour is a row."""
-    good = "\n  y = f32[8]{0} all-reduce(a), replica_groups={{0,1}}, to_apply=plus"
-    found = discover(module(f"  {line}{good}"))
-    assert [site.name for site in found.sites] == ["y"]
-    (item,) = found.unread
-    assert fact in item.why
-    assert item.where == "11"
-
-
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        "replica_groups={{0,0}}",
-        "replica_groups={{0,1},{1,2}}",
-        "replica_groups={{0,-1}}",
-        "replica_groups={{0,1},{}}",
-        "replica_groups={{0,1},{2}}",
-        "use_global_device_ids=true",
-        "channel_id=0",
-        "channel_id=-3",
-        "unheard_of={1,2}",
-        "mode=flattened_id",
-    ],
-)
-def test_values_are_values_however_wrong(attributes: str) -> None:
-    """Whatever can be read is a row; judging it is not the reader's business."""
-    found = discover(module(f"  x = f32[8]{{0}} all-reduce(a), {attributes}, to_apply=plus"))
-    assert (len(found.sites), found.unread) == (1, ())
-
-
-def test_33_cut_text_gives_what_it_has() -> None:
-    """A row whose metadata is cut is read, and the cut is said."""
-    text = """ENTRY %top (a: f32[8]) -> f32[64] {
-  %a = f32[8]{0} parameter(0)
-  %k = f32[4096]{0} constant({...})
-  %g = f32[64]{0} all-gather(%a), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true, metadata={op_name="jit(f)/all_ga"""
-    (found,) = read_modules(text.encode())
-    result = discover(found)
-    assert [(site.name, site.op_name) for site in result.sites] == [("g", "jit(f)/all_ga")]
-    assert ["top" in item.why for item in result.unread] == [True]
-
-
-def test_a_missing_brace_costs_no_computation() -> None:
-    """Where a computation is not closed, the next header starts the next one all the same."""
-    text = (
-        HEAD.replace("}\n", "")
-        + "ENTRY top {\n  a = f32[8]{0} parameter(0)\n  x = f32[8]{0} all-reduce(a), to_apply=plus\n}\n"
-    )
-    (found,) = read_modules(text.encode())
-    result = discover(found)
-    assert [site.computation_name for site in result.sites] == ["top"]
-    assert ["plus" in item.why for item in result.unread] == [True]
-
-
-def test_loose_lines_are_read() -> None:
-    """A fragment without computation and header is read as far as it goes."""
-    text = "  x = f32[8]{0} all-reduce(f32[8]{0} a), replica_groups={{0,1}}, to_apply=plus\n  y = f32[8] negate(x)\n"
-    (found,) = read_modules(text.encode())
-    result = discover(found)
-    assert [(site.name, site.computation_name) for site in result.sites] == [("x", "")]
-    assert result.call_graph.executions("") is None
-
-
-@pytest.mark.parametrize(
-    "text", ["", "hello\n", "x = 3\n", "int main() {\n  return 0;\n}\n", "{}[]()\n" * 50, '"' * 99, "\0" * 99]
-)
-def test_text_without_instructions_is_no_module(text: str) -> None:
-    """Prose, code and rubbish hold no module, and reading them ends."""
-    assert all(not discover(found).sites for found in read_modules(text.encode()))
-
-
-def test_108_without_stack_frame_tables_there_is_no_source() -> None:
-    """A frame id that leads nowhere is no source, and no fault."""
-    found = discover(module('  x = f32[8]{0} all-reduce(a), to_apply=plus, metadata={op_name="f" stack_frame_id=3}'))
-    assert [(site.op_name, site.source) for site in found.sites] == [("f", None)]
-
-
-def test_bodies_without_instructions_are_empty() -> None:
-    """A pair of braces that looks like a computation may hold nothing."""
-    (found,) = read_modules(b"HloModule m\nENTRY e {\n   something else\n}\n")
-    assert [computation.instructions for computation in found.computations] == [()]
-    assert discover(found).sites == ()
-    assert read_modules(b"HloModule m\ne {\n   something else\n}\n") == []
 
 
 def test_axis_names_of_any_script() -> None:

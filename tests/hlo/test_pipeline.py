@@ -166,11 +166,11 @@ def replaced(old: str, new: str) -> Module:
 
 BROKEN: dict[str, tuple[Callable[[], Module], str]] = {
     "repeated-name": (lambda: replaced("  n = f32[8] negate(p)\n", "  n = f32[8] negate(p)\n  n = f32[8] abs(p)\n"), "computation e has two instructions named n"),
-    "undefined-operand": (lambda: replaced("negate(p)", "negate(q)"), "n has an operand that is not defined"),
-    "undefined-predecessor": (lambda: replaced("{p}", "{q}"), "t has an operand that is not defined"),
-    "operand-behind": (lambda: replaced("negate(p)", "negate(r)"), "n stands before r, which it needs"),
-    "operand-itself": (lambda: replaced("negate(p)", "negate(n)"), "n stands before n, which it needs"),
-    "predecessor-behind": (lambda: replaced("negate(p)", "negate(p), control-predecessors={t}"), "n stands before t, which it needs"),
+    "undefined-operand": (lambda: replaced("negate(p)", "negate(q)"), "n: expected all that it needs to be defined before it in its computation, found q undefined"),
+    "undefined-predecessor": (lambda: replaced("{p}", "{q}"), "t: expected all that it needs to be defined before it in its computation, found q undefined"),
+    "operand-behind": (lambda: replaced("negate(p)", "negate(r)"), "n: expected all that it needs to be defined before it in its computation, found r behind it"),
+    "operand-itself": (lambda: replaced("negate(p)", "negate(n)"), "n: expected all that it needs to be defined before it in its computation, found itself"),
+    "predecessor-behind": (lambda: replaced("negate(p)", "negate(p), control-predecessors={t}"), "n: expected all that it needs to be defined before it in its computation, found t behind it"),
     "unread": (lambda: replaced("{{0,1},{2,3}}", "{{0,1},{2,3}"), "r cannot be read: "),
     "groups": (lambda: replaced("{{0,1},{2,3}}", "{{0,1},{2,2}}"), "r: expected every id once"),
     "flags": (lambda: replaced("channel_id=1, ", ""), "r: Invalid combination of has_channel_id and use_global"),
@@ -223,7 +223,7 @@ def test_a_new_instruction_may_take_over_groups_that_were_wrong() -> None:
 def test_several_faults_are_counted() -> None:
     """One line names the first and says how many more there are."""
     broken = replaced("negate(p)", "negate(q), control-predecessors={t}")
-    with pytest.raises(InputError, match=r"n has an operand that is not defined \(1 more\)$"):
+    with pytest.raises(InputError, match=r"n: expected all that it needs .*, found q undefined \(1 more\)$"):
         Pipeline((Replace(broken),), verify=True).run(load(TEXT))
 
 
@@ -254,12 +254,16 @@ def repeat_device(message: schema.HloModuleProto) -> None:
     ("change", "says"),
     [
         pytest.param(repeat_id, "computation main has two instructions with the id", id="id"),
-        pytest.param(lose_operand, "x3 has an operand that is not defined", id="operand"),
+        pytest.param(
+            lose_operand,
+            "x3: expected all that it needs to be defined before it in its computation, found id 99 undefined",
+            id="operand",
+        ),
         pytest.param(repeat_device, "x2: expected every id once", id="groups"),
     ],
 )
 def test_protos_are_verified_as_well(change: Callable[[schema.HloModuleProto], None], says: str) -> None:
-    """Ids must differ and operands exist; in what order instructions stand says nothing there."""
+    """Ids must differ and operands exist; the list must have them in order."""
     before, after = twins(change)
     assert any(says in fault.sentence for fault in new_faults(before, after))
     assert new_faults(before, before) == []

@@ -15,7 +15,7 @@ from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.wire import BYTES, VARINT, read_fields
 from proto_forms import edited, encoded
-from proto_modules import FAR, all_reduce, attributes, module, tagged, varint
+from proto_modules import all_reduce, attributes, module, tagged
 
 if TYPE_CHECKING:
     from commlens.hlo import Edit
@@ -32,9 +32,9 @@ UNKNOWN = st.builds(tagged, st.sampled_from([1000, 1001, 5000]), st.just(BYTES),
 
 
 @st.composite
-def instructions(draw: st.DrawFn) -> bytes:
+def instructions(draw: st.DrawFn, number: int) -> bytes:
     """An all-reduce whose fields stand in any order, with fields between them that nobody knows."""
-    message = all_reduce()
+    message = all_reduce(number)
     message.channel_id = draw(st.integers(0, 300))
     message.constrain_layout = draw(st.booleans())
     message.frontend_attributes.CopyFrom(
@@ -47,21 +47,21 @@ def instructions(draw: st.DrawFn) -> bytes:
 
 
 @given(
-    made=st.lists(instructions(), min_size=1, max_size=4),
+    made=st.integers(3, 6).flatmap(lambda end: st.tuples(*map(instructions, range(2, end)))),
     edits=st.lists(
         st.tuples(st.integers(0, 3), st.sampled_from("abk"), st.text(max_size=3), st.integers(1, 2**63 - 1))
     ),
     around=st.lists(UNKNOWN, min_size=2, max_size=2),
 )
 def test_random_edits_are_what_protobuf_would_write(
-    made: list[bytes], edits: list[tuple[int, str, str, int]], around: list[bytes]
+    made: tuple[bytes, ...], edits: list[tuple[int, str, str, int]], around: list[bytes]
 ) -> None:
     """The message is the one that protobuf's own classes give; fields that nobody knows keep values and order."""
     whole = module(*(all_reduce(2 + number) for number in range(len(made))))
     outline = schema.HloModuleOutline.FromString(around[0] + whole.SerializeToString())
     outline.computations[1].MergeFromString(around[1])
     for number, data in enumerate(made):
-        outline.computations[1].instructions[1 + number] = data + tagged(35, VARINT, varint(FAR + 2 + number))
+        outline.computations[1].instructions[1 + number] = data
     loaded = load(outline.SerializeToString())
     entered = loaded.entry
     assert entered is not None

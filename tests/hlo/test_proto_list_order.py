@@ -1,4 +1,4 @@
-"""Operands that a proto lists behind their users: XLA's reader refuses them, and combining makes none."""
+"""Operands that a proto does not list before their users: XLA's reader refuses them, and combining makes none."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from combiner_modules import entry, line
-from commlens.hlo import load
-from commlens.hlo.proto import late_operands
+from commlens.hlo import load, unmet_needs
+from commlens.hlo.proto import unmet_in_list
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.neuron import NeuronAllGatherCombiner
 from proto_modules import FAR, instruction, module
@@ -62,10 +62,10 @@ def reordered(message: schema.HloModuleProto, order: list[int]) -> schema.HloMod
 
 
 def late(message: schema.HloModuleProto) -> list[tuple[str, str]]:
-    """Return what comes late in the entry."""
+    """Return what is not listed before its users in the entry."""
     computation = load(message.SerializeToString()).entry
     assert computation is not None
-    return list(late_operands(computation))
+    return [(each.user.name, each.needed) for each in unmet_needs(computation)]
 
 
 @pytest.mark.xla
@@ -80,32 +80,36 @@ def test_xla_reads_the_orders_without_late_operands() -> None:
             first, second = draw.randrange(5), draw.randrange(5)
             order[first], order[second] = order[second], order[first]
         cases.append(reordered(template, order))
+    nowhere = schema.HloModuleProto.FromString(template.SerializeToString())
+    nowhere.computations[0].instructions[1].operand_ids[0] = 99
     itself = schema.HloModuleProto.FromString(template.SerializeToString())
     itself.computations[0].instructions[1].operand_ids[0] = itself.computations[0].instructions[1].id
-    _, answers = ask_xla([each.SerializeToString() for each in (*cases, itself)])
-    assert answers == [not late(each) for each in (*cases, itself)]
+    cases += [itself, nowhere]
+    _, answers = ask_xla([each.SerializeToString() for each in cases])
+    assert answers == [not late(each) for each in cases]
     assert set(answers) == {True, False}
 
 
 def test_what_is_named() -> None:
-    """User and operand, in the order of the list, each pair once; undefined operands and stumps are another fault."""
+    """User and operand, in the order of the list, each pair once; beside a stump, which may be it, none is undefined."""
     made = [instruction("add", 2, [4, 4]), instruction("negate", 3, [3]), instruction("negate", 4, [1, 99])]
     made[2].operand_ids.append(0)
     made[1].control_predecessor_ids.extend([FAR + 4, FAR + 2])
     message = module(*made)
-    assert late(message) == [("x2", "x4"), ("x3", "x3"), ("x3", "x4")]
+    assert late(message) == [("x2", "x4"), ("x3", "x3"), ("x3", "x4"), ("x4", f"id {FAR + 99}"), ("x4", "id 0")]
     outline = schema.HloModuleOutline.FromString(message.SerializeToString())
     outline.computations[1].instructions.append(b"\x0a")
     computation = load(outline.SerializeToString()).entry
     assert computation is not None
-    assert list(late_operands(computation)) == [("x2", "x4"), ("x3", "x3"), ("x3", "x4")]
+    found = [(each.user.name, each.needed, each.whereabouts) for each in unmet_needs(computation)]
+    assert found == [("x2", "x4", "behind"), ("x3", "x3", "itself"), ("x3", "x4", "behind")]
 
 
 def test_texts_have_none() -> None:
     """Their order is looked at elsewhere."""
     text = load("ENTRY e {\n  a = f32[] negate(b)\n  b = f32[] parameter(0)\n  ROOT c = f32[] copy(a)\n}\n")
     assert text.entry is not None
-    assert list(late_operands(text.entry)) == []
+    assert list(unmet_in_list(text.entry)) == []
 
 
 @pytest.mark.parametrize("seed", range(20))

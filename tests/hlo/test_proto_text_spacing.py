@@ -61,6 +61,8 @@ def three() -> schema.HloModuleProto:
     """Return a module whose entry is the second of three computations."""
     last = reducer()
     last.name, last.id = b"last", 9
+    for each in last.instructions:
+        each.name += b".last"
     return module_of(reducer(), entry_of(all_reduce()), last)
 
 

@@ -49,11 +49,11 @@ def verified(before: Module, *after: Module) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        pytest.param("negate(p)", "negate(q)", "<text>:5:3: replace broke the module: n has an operand that is not defined", id="operand"),
+        pytest.param("negate(p)", "negate(q)", "<text>:5:3: replace broke the module: n: expected all that it needs to be defined before it in its computation, found q undefined", id="operand"),
         pytest.param("{{0,1}}", "{{0,0}}", "<text>:6:3: replace broke the module: r: expected every id once", id="groups"),
         pytest.param("{{0,1}}", "{{0,1}", "<text>:6:3: replace broke the module: r cannot be read: ", id="unread"),
-        pytest.param("negate(p)", "negate(r)", "<text>:5:3: replace broke the module: n stands before r", id="order"),
-        pytest.param("  n =", "  x =", "<text>:6:3: replace broke the module: r has an operand that is not defined", id="gone"),
+        pytest.param("negate(p)", "negate(r)", "<text>:5:3: replace broke the module: n: expected all that it needs to be defined before it in its computation, found r behind it", id="order"),
+        pytest.param("  n =", "  x =", "<text>:6:3: replace broke the module: r: expected all that it needs to be defined before it in its computation, found n undefined", id="gone"),
         pytest.param("  ROOT t", "  n = f32[8] abs(p)\n  ROOT t", "<text>:5:3: replace broke the module: computation e has two", id="twice"),
     ],
 )  # fmt: skip
@@ -150,6 +150,33 @@ def test_the_order_of_a_proto_is_that_of_its_list() -> None:
     for each, data in zip(listed, copies, strict=True):
         each.ParseFromString(data)
     after = load(proto.SerializeToString())
-    with pytest.raises(InputError, match="^<bytes>: replace broke the module: x3 stands before x2, which it needs"):
+    with pytest.raises(
+        InputError,
+        match="^<bytes>: replace broke the module: x3: expected all that it needs to be defined before it in its computation, found x2 behind it",
+    ):
         verified(before, after)
-    verified(after, after)
+    with pytest.raises(InputError, match="^<bytes>: the module cannot be verified: x3: expected all that it needs"):
+        verified(after, before)
+
+
+LATE = TEXT.replace("negate(p)", "add(p, t), control-predecessors={q}")
+
+
+def test_a_module_that_xla_would_not_read_is_refused_before_the_first_pass() -> None:
+    """The first operand or predecessor that is not defined before its user is told with its place, others are counted."""
+    for text in (LATE, LATE.replace("HloModule m,", "HloModule m, is_scheduled=true,")):
+        with pytest.raises(InputError) as caught:
+            verified(load(text))
+        assert str(caught.value) == (
+            "<text>:5:3: the module cannot be verified: n: expected all that it needs to be defined before it in its "
+            "computation, found t behind it (1 more)"
+        )
+
+
+def test_going_on_leaves_what_xla_would_not_read_as_it_is() -> None:
+    """Then it is nobody's fault, and what a pass adds to it is that pass's."""
+    moved = load(LATE.replace("  p = ", "\n  p = "))
+    Pipeline((Replace(moved),), verify=True).run(load(LATE), keep_going=True)
+    worse = load(LATE.replace("add(n, r)", "add(n, u)"))
+    with pytest.raises(InputError, match="^<text>:7:8: replace broke the module: t: .* found u undefined$"):
+        Pipeline((Replace(worse),), verify=True).run(load(LATE), keep_going=True)

@@ -115,7 +115,7 @@ def test_what_is_no_text_form_is_refused(text: str) -> None:
     message = TextMessage(text.encode(), tags.INSTRUCTION)
     with pytest.raises(GrammarError, match="^expected "):
         message.with_fields({tags.CHANNEL_ID: [5]})
-    with pytest.raises(UnreadableError, match="^the text form of a HloInstructionProto cannot be read: "):
+    with pytest.raises(UnreadableError, match="^the text form of a HloInstructionProto cannot be read near "):
         message.decoded(schema.HloInstructionProto)
 
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from commlens.analysis import Proof, claim_of, prove
-from commlens.analysis import proofs as proofs_module
+from commlens.analysis.proofs import proof as proof_module
 from commlens.integrations.runtime import Runtime
 
 pytestmark = pytest.mark.xla
@@ -89,8 +89,8 @@ def test_a_wrong_prediction_is_caught(replicas: int, partitions: int, monkeypatc
         claim_of("{{0,1}}", "cross_replica", **counts, opcode="collective-permute"),
     ]  # fmt: skip
     right = prove(claims, Runtime().run)
-    truth = proofs_module._participants
-    monkeypatch.setattr(proofs_module, "_participants", lambda layout: _exchanged(truth(layout) or []))
+    truth = proof_module._participants
+    monkeypatch.setattr(proof_module, "_participants", lambda layout: _exchanged(truth(layout) or []))
     wrong = prove(claims, Runtime().run)
     assert [proof.agree for proof in right] == [True] * len(claims)
     assert [proof.agree for proof in wrong] == [False] * len(claims)
@@ -110,8 +110,8 @@ def test_a_wrong_size_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two groups predicted as one: XLA would refuse shapes of that size, so none are taken from a prediction."""
     claims = [claim_of(spec, mode, replicas=2, partitions=4, opcode=opcode) for spec, mode, opcode in MERGED]
     truth = [claim.participation.listed(100) or [] for claim in claims]
-    listed = proofs_module._participants
-    monkeypatch.setattr(proofs_module, "_participants", lambda layout: _merged(listed(layout) or []))
+    listed = proof_module._participants
+    monkeypatch.setattr(proof_module, "_participants", lambda layout: _merged(listed(layout) or []))
     proofs = prove(claims, Runtime().run)
     assert [proof.agree for proof in proofs] == [False] * len(claims)
     assert [proof.predicted for proof in proofs] == [_merged(groups) for groups in truth]

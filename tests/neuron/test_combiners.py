@@ -56,7 +56,7 @@ def test_attributes_that_agree_are_kept(backend: str) -> None:
     assert new.frontend_attributes == {"collective_type": "tp_all_gather"}
     assert new.op_name is None
     assert [result.module.instruction(name).op_name for name in "xy"] == ["a", "b"]
-    assert result.warnings == ('all-gather.1 has no stream_id, because its members differ in it ("0", "1")',)
+    assert result.warnings == ('all-gather.1 lacks stream_id ("0", "1") and extra, in which its members differ',)
 
 
 def test_metadata_is_told_alike_of_text_and_proto() -> None:
@@ -235,14 +235,53 @@ def test_cut_modules_are_refused() -> None:
 
 @both
 def test_instructions_that_need_themselves_are_refused(backend: str) -> None:
-    """The place is one of them."""
+    """The place is that of the first: what it needs stands behind it."""
     lines = ("a = f32[8] negate(b)", "b = f32[8] negate(a)", f"x = {line('all-reduce')}", f"y = {line('all-reduce')}")
     module = load_as(entry(*lines), backend)
-    with pytest.raises(InputError, match=r"[ab].*needs itself"):
+    with pytest.raises(InputError, match=r"\ba: expected all that it needs .*, found b behind it$"):
         run("all-reduce", module)
     result = NeuronAllReduceCombiner().run(module, keep_going=True)
     assert not result.changed
     assert len(entries(result, "left_alone")) == 1
+
+
+@both
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("early", "says"),
+    [
+        pytest.param("negate(b)", "found b behind it", id="operand"),
+        pytest.param("negate(p), control-predecessors={b}", "found b behind it", id="predecessor"),
+    ],
+)
+def test_a_computation_that_needs_something_too_early_is_refused(
+    early: str, says: str, kind: str, backend: str
+) -> None:
+    """The place is that of the user; going on, nothing of that computation is combined. Chains are not looked into."""
+    lines = (f"a = f32[8] {early}", "b = f32[8] negate(p)", f"x = {line(kind)}", f"y = {line(kind)}")
+    module = load_as(entry(*lines), backend)
+    with pytest.raises(InputError, match=rf"\ba: expected all that it needs .*, {says}$") as caught:
+        run(kind, module)
+    assert (caught.value.line is None) == (backend == "proto")
+    result = PASSES[kind]().run(module, keep_going=True)
+    assert (result.changed, result.module) == (False, module)
+    assert [each["instruction"] for each in entries(result, "left_alone")] == ["a"]
+    fine = (lines[1], lines[0], *lines[2:])
+    assert PASSES[kind]().run(load_as(entry(*fine), backend)).changed
+
+
+def test_an_operand_that_is_no_name_is_refused() -> None:
+    """An element of a tuple is not followed, so nobody can tell who needs whom."""
+    lines = (
+        "t = (f32[8], f32[8]) tuple(p, p)",
+        "a = f32[8] negate(%t#1)",
+        f"x = {line('all-reduce')}",
+        f"y = {line('all-reduce')}",
+    )
+    with pytest.raises(
+        InputError, match=r"\ba: expected its operands to be names of instructions, found one in another"
+    ):
+        run("all-reduce", load(entry(*lines)))
 
 
 @both

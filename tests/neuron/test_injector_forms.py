@@ -10,6 +10,7 @@ from commlens.hlo import Computation, SetFrontendAttribute
 from commlens.neuron import NeuronCollectiveStreamIdInjector
 from neuron_modules import stats_of
 from proto_modules import attributes, instruction, module
+from proto_twin import load_as
 from stamping import DP, INJECTOR, TP, gather, stamped
 
 # --- asynchronous forms and disguises -------------------------------------------------------------------------------
@@ -127,6 +128,27 @@ def test_an_order_that_cannot_be_made_out_is_refused() -> None:
         ):
             INJECTOR.run(load(text), keep_going=keep_going)
     assert INJECTOR.run(load(text.replace("{{1,0}}", "{{0,1}}"))).changed
+
+
+@pytest.mark.parametrize("backend", ["text", "proto"])
+def test_an_order_in_which_something_is_needed_too_early_is_refused(backend: str) -> None:
+    """XLA reads no such module, so there is no post-order to go by; where none is needed nothing is looked at."""
+    text = """HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  a = f32[16] all-gather(p), replica_groups={{0,1}}, dimensions={0}, frontend_attributes={collective_type="tp_all_gather"}
+  x = f32[8] negate(y)
+  y = f32[8] negate(p)
+  ROOT b = f32[16] all-gather(p), replica_groups={{1,0}}, dimensions={0}, frontend_attributes={collective_type="tp_all_gather"}
+}
+"""
+    for keep_going in (False, True):
+        with pytest.raises(
+            InputError, match="compete .*: x: expected all that it needs .*, found y behind it"
+        ) as caught:
+            INJECTOR.run(load_as(text, backend), keep_going=keep_going)
+        assert (caught.value.line, caught.value.column) == ((5, 3) if backend == "text" else (None, None))
+    assert INJECTOR.run(load_as(text.replace("{{1,0}}", "{{0,1}}"), backend)).changed
 
 
 def test_a_cut_module_is_refused() -> None:

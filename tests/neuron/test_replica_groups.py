@@ -14,7 +14,7 @@ from commlens.neuron import get_replica_groups, get_tp_replica_group, has_matchi
 from commlens.topology import IotaReplicaGroupList
 from neuron_cases import cases
 from neuron_modules import BACKENDS, Notation, both, module_of
-from proto_twin import proto_twin
+from proto_twin import load_as, proto_twin
 
 if TYPE_CHECKING:
     from commlens import Module
@@ -169,6 +169,29 @@ def test_post_order_decides_not_list_order(backend: str) -> None:
         {"op": "negate", "id": "then", "operands": ["late"]},
     ]
     assert get_tp_replica_group(module_of([row], backend)) == DP
+
+
+@both
+def test_an_order_in_which_something_is_needed_too_early_is_refused(backend: str) -> None:
+    """XLA reads no such module; where all hits have the same groups nobody asks for the order."""
+    source = """add {
+  q = f32[]{} parameter(0)
+  r = f32[]{} parameter(1)
+  ROOT s = f32[]{} add(q, r)
+}
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  d = f32[8]{0} dot(p, p)
+  x = f32[8]{0} negate(y)
+  y = f32[8]{0} negate(p)
+  a = f32[4]{0} reduce-scatter(d), replica_groups={{0,1}}, dimensions={0}, to_apply=add
+  ROOT b = f32[4]{0} reduce-scatter(d), replica_groups={{1,0}}, dimensions={0}, to_apply=add
+}
+"""
+    with pytest.raises(UnreadableError, match="^x: expected all that it needs .*, found y behind it$") as caught:
+        get_tp_replica_group(load_as(source, backend))
+    assert (caught.value.line, caught.value.column) == ((9, 3) if backend == "text" else (None, None))
+    assert get_tp_replica_group(load_as(source.replace("{{1,0}}", "{{0,1}}"), backend)) == [[0, 1]]
 
 
 ASYNC = """side {

@@ -104,12 +104,25 @@ def test_a_matrix_has_no_transpose_only_where_no_iota_has_its_ids(number: int) -
             assert (IotaTileAssignment(dims, sizes, perm).transpose((1, 0)) is not None) == (turned in every)
 
 
+@pytest.mark.parametrize("number", [8, 12, 18])
+def test_an_iota_has_no_transpose_only_where_no_iota_has_its_ids(number: int) -> None:
+    """Of all iotas of three dimensions and more, too, dimensions that stay neighbours being cut out together."""
+    every = _every_iota(number)
+    for ids, dims in product(every, filter(lambda dims: len(dims) > 2, _factorings(number))):
+        tile = every[ids].reshape(dims)
+        for perm in permutations(range(len(dims))):
+            turned = tile.transpose(perm)
+            expected = every.get(tuple(twins.transpose(list(ids), dims, perm)))
+            assert (None if turned is None else turned.reshape((number,))) == expected
+            assert turned is None or turned.dims == tuple(dims[axis] for axis in perm)
+
+
 @pytest.mark.parametrize("number", [6, 8, 12, 16])
 def test_iotas_compose_exactly_where_the_ids_do(number: int) -> None:
     """Of all pairs of iotas, exactly those compose whose looked-up ids are those of some iota."""
     every = _every_iota(number)
     for (ids, tile), (devices, order) in product(every.items(), repeat=2):
-        assert tile.through(order) == every.get(tuple(devices[position] for position in ids))
+        assert order.compose(tile) == every.get(tuple(devices[position] for position in ids))
 
 
 @given(tiles(), st.integers(1, 8), st.integers(2, 8))
@@ -167,6 +180,8 @@ def test_survives_copying() -> None:
         pytest.param(((2, 4), (4, 2), (0, 0)), "permutation of the axes 0..1", id="repeated-axis"),
         pytest.param(((2, 4), (4, 2), (0, 2)), "permutation of the axes 0..1", id="axis-out-of-range"),
         pytest.param(((1 << 40, 1 << 40),), "64 bits", id="too-many-devices"),
+        pytest.param(((1 << 62, 2),), "64 bits", id="one-too-many"),
+        pytest.param(((4,), (1 << 62,) * 300, range(300)), "64 bits", id="long-product"),
     ],
 )
 def test_refused(given_: tuple[Any, ...], words: str) -> None:
@@ -209,6 +224,17 @@ def test_questions_about_2_to_the_40_devices_build_nothing() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100_000
+
+
+def test_the_most_devices() -> None:
+    """Single and many values are right, nothing overflows, up to the largest number of devices."""
+    largest = (1 << 63) - 1
+    for tile in (IotaTileAssignment((largest,)), IotaTileAssignment((7, largest // 7), (largest // 7, 7), (1, 0))):
+        positions = [0, 1, largest // 2, largest - 1]
+        values = [tile.flat_value(position) for position in positions]
+        assert tile.flat_values(np.array(positions)).tolist() == values
+        assert [tile.flat_index(value) for value in values] == positions
+        assert tile.flat_indices(np.array(values)).tolist() == positions
 
 
 def test_too_many_ids_are_not_written_out() -> None:

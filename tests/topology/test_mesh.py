@@ -277,6 +277,7 @@ def test_special_meshes() -> None:
         pytest.param({"a": 2.0}, None, "integers", id="float-size"),
         pytest.param([(1, 2)], None, "must be a string", id="name-is-a-number"),
         pytest.param({"a": 4}, [0, 1, 2], "expected 4 device_ids", id="too-few"),
+        pytest.param({"a": 3}, [[0], [1, 2], [3]], "rows of different lengths", id="ragged"),
         pytest.param({"a": 4}, [0, 1, 2, 2], "an id occurs twice", id="repeated"),
         pytest.param({"a": 4}, [0, 1, 2, -3], "-3 is not one of them", id="negative"),
         pytest.param({"a": 4}, [0.0, 2.0, 1.0, 3.0], "must be integers", id="float-ids"),
@@ -339,3 +340,12 @@ def _message(mesh: Mesh) -> Any:
         device_ids=fields.get("device_ids", []),
         iota_transform=SimpleNamespace(**transform) if transform else None,
     )
+
+
+@pytest.mark.parametrize("device", [-1, 1 << 63, 1 << 70, 1.5])
+def test_the_id_of_a_maximal_mesh_is_an_int64(device: Any) -> None:
+    """As in HLO text and protos, so that its groups can be an array."""
+    with pytest.raises(ValueError, match="64 bits|integers"):
+        Mesh.maximal(device)
+    largest = Mesh.maximal((1 << 63) - 1)
+    assert largest.device_array().tolist() == [(1 << 63) - 1]

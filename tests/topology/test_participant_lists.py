@@ -1,18 +1,27 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import twins_participants as twins
-from commlens.topology import CollectiveDeviceList, IotaReplicaGroupList, Mesh, MeshAxesReplicaGroupList
+from commlens.topology import (
+    CollectiveDeviceList,
+    IotaReplicaGroupList,
+    Mesh,
+    MeshAxesReplicaGroupList,
+    participant_counts,
+)
 from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
 from commlens.topology.pairs import SourceTargetPairs
 from commlens.topology.participant_lists import expand_across_replicas, participant_list, participant_pairs
 from xla_cases import cases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SPREADING = [Mode.CROSS_REPLICA, Mode.CROSS_PARTITION, Mode.CROSS_REPLICA_AND_PARTITION]
 
@@ -118,6 +127,37 @@ def test_too_many_ids_without_an_iota_form_are_refused() -> None:
         participant_pairs(Mode.CROSS_REPLICA, [(0, 1)], 2, 2**40)
     with pytest.raises(ValueError, match="not written out"):
         expand_across_replicas([[1, 0]], 2**40, 2)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda replicas, partitions: participant_list(Mode.CROSS_REPLICA, [[0, 1]], replicas, partitions),
+        lambda replicas, partitions: participant_list(Mode.CROSS_REPLICA, [], replicas, partitions),
+        lambda replicas, partitions: participant_pairs(Mode.CROSS_REPLICA, [(0, 1 << 40)], replicas, partitions),
+        lambda replicas, partitions: participant_pairs(Mode.CROSS_PARTITION, [(0, 1)], replicas, partitions),
+        lambda replicas, partitions: expand_across_replicas([[0, 1]], replicas, partitions),
+        lambda replicas, partitions: participant_counts([], Mode.CROSS_REPLICA, replicas, partitions),
+    ],
+)
+def test_global_ids_fit_in_64_bits(ask: Callable[[int, int], object]) -> None:
+    """Counts of 2^63 devices and more are an error: ids would wrap around."""
+    for counts in ((1 << 41, 1 << 22), (1 << 62, 2), (1 << 70, 1)):
+        with pytest.raises(ValueError, match="global device ids must fit in 64 bits"):
+            ask(*counts)
+
+
+def test_only_what_is_answered_is_allocated() -> None:
+    """Counts of which few ids are used cost nothing; many copies of groups without ids are refused."""
+    assert participant_list(Mode.CROSS_REPLICA, [[5, 1 << 40]], 1 << 41, 1).groups() == [[5, 1 << 40]]
+    assert str(participant_pairs(Mode.CROSS_REPLICA, [(0, 1 << 40)], 1 << 41, 2)) == (
+        "{{0,2199023255552},{1,2199023255553}}"
+    )
+    for groups in ([[]], [[0], *[[]] * 1000]):
+        with pytest.raises(ValueError, match="not written out"):
+            participant_list(Mode.CROSS_REPLICA, groups, 2, 1 << 40)
+    with pytest.raises(ValueError, match="not written out"):
+        participant_list(Mode.CROSS_REPLICA, [[0], *[[]] * 1000], 2, 1 << 20)
 
 
 @pytest.mark.parametrize(

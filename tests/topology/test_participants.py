@@ -248,5 +248,31 @@ def test_strangers_are_refused(device: int) -> None:
     for assignment in (DeviceAssignment(2, 2), DeviceAssignment([[3, 2], [1, 0]])):
         with pytest.raises(ValueError, match=f"found {device}"):
             get_participating_devices(device, assignment, [], Mode.CROSS_REPLICA)
-    with pytest.raises(ValueError, match=r"replica id in 0\.\.1, found 2"):
+    with pytest.raises(ValueError, match=r"global device ids in 0\.\.3, found 4"):
         get_participating_devices_groups(DeviceAssignment(2, 2), [[0, 4]], Mode.FLATTENED_ID)
+
+
+@pytest.mark.parametrize("device", [1 << 63, (1 << 64) - 1])
+def test_devices_of_a_table_fit_in_64_bits(device: int) -> None:
+    """An unsigned id that is no int64 is refused, and never becomes a negative one."""
+    with pytest.raises(ValueError, match=r"table \[replica\]\[partition\] of device ids"):
+        DeviceAssignment(np.array([[device, 1]], dtype=np.uint64))
+    assert DeviceAssignment(np.array([[7, 1]], dtype=np.uint64)).device_at(0, 0) == 7
+
+
+def test_everybody_is_listed_only_where_that_can_be() -> None:
+    """A total out of a hostile file is refused before anything is allocated; counts alone may be large."""
+    with pytest.raises(ValueError, match="not written out"):
+        get_participating_ids(Mode.CROSS_REPLICA, 0, 1 << 62, [])
+    with pytest.raises(ValueError, match="not written out"):
+        participant_counts([], Mode.CROSS_REPLICA, 1, 1 << 40)
+    assert participant_counts([], Mode.CROSS_REPLICA_AND_PARTITION, 1 << 31, 1 << 31) == [1 << 62]
+    assert participant_counts([[0, 0, 0]], Mode.CROSS_REPLICA_AND_PARTITION, 1, 1 << 62) == [3 << 62]
+
+
+@given(st.lists(st.lists(st.integers(-3, 9), max_size=4), max_size=5), st.integers(1, 3), st.integers(1, 4))
+def test_any_written_groups_cross_like_the_loops(groups: list[list[int]], replicas: int, partitions: int) -> None:
+    """Empty, uneven and repeated ones too: one replica, or one partition, in every group that has members."""
+    crossed = exclusively_cross(groups, True, True, replicas, partitions)
+    assert crossed.cross_module_only == all(len({each // partitions for each in row}) <= 1 for row in groups)
+    assert crossed.cross_replica_only == all(len({each % partitions for each in row}) <= 1 for row in groups)

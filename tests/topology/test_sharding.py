@@ -15,7 +15,7 @@ from commlens.topology import AxisRef, IotaTileAssignment, Mesh
 from commlens.topology.named_sharding import NamedSharding
 from commlens.topology.sharding import ShardGroup, Sharding
 from commlens.topology.sharding_text import parse_sharding
-from commlens.topology.tiles import tile_array
+from commlens.topology.tiles import as_tile, tile_array
 from sharding_strategies import named_shardings, tilings
 from xla_cases import cases
 from xla_shardings import XlaShardings
@@ -177,7 +177,7 @@ def test_faults_are_refused_as_in_xla_and_placed(xla: XlaShardings, text: str, p
 @pytest.mark.parametrize(
     ("text", "position", "words"),
     [
-        ("{devices=[2,2]<=[16]}", 9, r"4 tiles in \[2,2\] against 16 devices"),
+        ("{devices=[2,2]<=[16]}", 9, r"4 tiles in \[2, 2\] against 16 devices"),
         ("{devices=[100000,100000]<=[99]}", 9, "10000000000 tiles"),
         ("{devices=[2,2]0,1,2}", 9, "against 3 devices"),
         ("{devices=[2]0,1,2}", 9, "against 3 devices"),
@@ -287,3 +287,27 @@ def test_subgroups_of_one_kind_are_that_kind() -> None:
 def test_iotas_of_the_twin() -> None:
     """The twin of iotas reads the reshape and transposition as numpy does."""
     assert twins.iota_ids((2, 3), (1, 0)) == IotaTileAssignment((6,), (2, 3), (1, 0)).to_array().tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{devices=[2]<=[" + ",".join(["9999999999"] * 500) + "]T(" + ",".join(map(str, range(500))) + ")}",
+        "{devices=[" + ",".join(["9999999999"] * 500) + "]0,1}",
+        "{devices=[" + ",".join(["9999999999"] * 500) + "]<=[2]}",
+        "{devices=[2]<=[-1," + ",".join(["9999999999"] * 500) + "]T(" + ",".join(map(str, range(501))) + ")}",
+    ],
+)
+def test_hostile_products_are_errors_of_the_text(text: str) -> None:
+    """A product that is too long to be printed is refused with its place, like any other fault."""
+    with pytest.raises(GrammarError, match="the number of devices must fit in 64 bits") as caught:
+        parse_sharding(text)
+    assert caught.value.position == 9
+
+
+@pytest.mark.parametrize("device", [1 << 63, (1 << 64) - 1])
+def test_devices_of_a_tile_fit_in_64_bits(device: int) -> None:
+    """An unsigned id that is no int64 is refused, and never becomes a negative one."""
+    with pytest.raises(ValueError, match="expected a tile assignment of device ids"):
+        as_tile(np.array([device, 1], dtype=np.uint64))
+    assert tile_array(as_tile(np.array([7, 1], dtype=np.uint64))).tolist() == [7, 1]

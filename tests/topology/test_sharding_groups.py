@@ -251,6 +251,9 @@ def test_reported_shardings_by_axes() -> None:
     assert sharding_axes(partial, Mesh({"a": 8})) == ((AxisRef("a", 2, 4),), (), (AxisRef("a", 1, 2),))
     odd = Sharding("tiled", np.array([[0, 1], [3, 2]]))
     assert sharding_axes(odd, Mesh({"a": 2, "b": 2})) == (None, None)
+    uncut = Sharding("tiled", IotaTileAssignment((*[1] * 3000, 2, 2, 1)))
+    assert sharding_axes(uncut, Mesh({"a": 4})) == (*[()] * 3000, (AxisRef("a", 1, 2),), (AxisRef("a", 2, 2),), ())
+    assert sharding_axes(uncut, Mesh({"a": 8})) == (None,) * 3003
 
 
 def test_answers_are_replica_group_lists() -> None:

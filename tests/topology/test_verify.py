@@ -159,3 +159,13 @@ def test_pairs_against_a_single_device_when_asked_to() -> None:
     assert [fault.rule for fault in verify_pairs([(0, 1)], "cross_replica", 1, 1, check_single=True)] == [
         "id-out-of-range"
     ]
+
+
+def test_counts_beyond_64_bits_are_judged() -> None:
+    """The number of global ids is a product, which no file bounds."""
+    for groups in (IotaReplicaGroupList(2, 2), [[0, 1], [2, 3]]):
+        (fault,) = verify_groups("all-gather", groups, Mode.FLATTENED_ID, 2**40, 2**40)
+        assert fault.message.endswith(
+            f"found no 4, 5, 6, 7, 8, 9, 10, 11 and {2**80 - 12} more; give every one a group"
+        )
+    assert verify_pairs([(0, 1)], Mode.FLATTENED_ID, 2**40, 2**40) == ()

@@ -13,7 +13,7 @@ from commlens.views.device_grid import Axis, Grid, Member, Picture, group_label,
 from commlens.views.explain_grid import members_of
 from commlens.views.lines import text_of
 
-WALLS = {
+CROSSINGS = {
     " ": "",
     "│": "ud",
     "─": "lr",
@@ -44,15 +44,15 @@ def grids(draw: st.DrawFn) -> Grid:
 
 
 @given(grids())
-def test_walls_stand_between_groups_alone(grid: Grid) -> None:
-    """Two neighbours in a line have a wall between them exactly if they belong to different groups."""
+def test_borders_stand_between_groups_alone(grid: Grid) -> None:
+    """Two neighbours in a line have a border between them exactly if they belong to different groups."""
     picture = picture_of(grid)
     lines = [one for one in drawn(picture) if re.search(r"\d", one)]
     assert len(lines) == grid.rows
     for at, one in enumerate(lines):
-        rooms = [grid.room(device) for device in grid.devices[at * grid.columns : (at + 1) * grid.columns]]
-        walls = [one[place * (picture.cell_width + 1)] == "│" for place in range(1, grid.columns)]
-        assert walls == [left != right for left, right in pairwise(rooms)]
+        groups = [grid.group_of(device) for device in grid.devices[at * grid.columns : (at + 1) * grid.columns]]
+        borders = [one[place * (picture.cell_width + 1)] == "│" for place in range(1, grid.columns)]
+        assert borders == [left != right for left, right in pairwise(groups)]
 
 
 @given(grids())
@@ -66,15 +66,15 @@ def test_every_device_is_drawn_once(grid: Grid) -> None:
 
 
 @given(grids())
-def test_walls_meet(grid: Grid) -> None:
-    """The walls are whole: each piece of one has its continuation on the other side."""
+def test_borders_meet(grid: Grid) -> None:
+    """The borders are whole: each piece of one has its continuation on the other side."""
     lines = drawn(picture_of(grid))
     width = max(map(len, lines))
-    walls = [[WALLS.get(character, "") for character in one.ljust(width)] for one in lines]
-    for above, below in pairwise(walls):
+    borders = [[CROSSINGS.get(character, "") for character in one.ljust(width)] for one in lines]
+    for above, below in pairwise(borders):
         for upper, lower in zip(above, below, strict=True):
             assert ("d" in upper) == ("u" in lower)
-    for line in walls:
+    for line in borders:
         for left, right in pairwise(line):
             assert ("r" in left) == ("l" in right)
 

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from commlens.analysis.axis_names import axes_along, axes_key
-from commlens.analysis.group_record import ReplicaGroups
 from commlens.analysis.limits import id_limit
 from commlens.analysis.meshes import mesh_as_json
 from commlens.analysis.participation import participation_of
+from commlens.analysis.replica_groups import ReplicaGroups
 from commlens.analysis.wire import NEEDS_GROUP_SIZE, Number, largest, point_to_point_bytes, ring_bytes, shown
 from commlens.topology import MeshAxesReplicaGroupList
 
@@ -43,7 +43,7 @@ class Figures:
         wire: exact bytes that a device receives: one figure, or one per group where sizes differ.
     """
 
-    def __init__(self, signature: Signature, named: Named) -> None:
+    def __init__(self, signature: Signature, named: NamedParticipation) -> None:
         self.signature = signature
         self.participation = named.participation
         self.axes = named.axes
@@ -167,7 +167,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedParticipation:
     """Who takes part, and along which axes: the part of figures that shapes do not touch."""
 
     participation: Participation
@@ -177,8 +177,8 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """What figures depend on beside the signature, and the figures made so far.
+class FiguresContext:
+    """What figures depend on beside the signature, and those made so far: a signature is worked out once.
 
     Attributes:
         counts: the module's replicas and partitions; None where nobody states them.
@@ -188,8 +188,8 @@ class Survey:
     counts: Counts | None
     mesh: Mesh | None
     _figures: dict[Signature, Figures] = field(default_factory=dict["Signature", "Figures"], init=False, repr=False)
-    _named: dict[tuple[object, ...], Named] = field(
-        default_factory=dict[tuple[object, ...], "Named"], init=False, repr=False
+    _named: dict[tuple[object, ...], NamedParticipation] = field(
+        default_factory=dict[tuple[object, ...], "NamedParticipation"], init=False, repr=False
     )
 
     def figures_of(self, signature: Signature) -> Figures:
@@ -199,7 +199,7 @@ class Survey:
             figures = self._figures[signature] = Figures(signature, self._named_of(signature))
         return figures
 
-    def _named_of(self, signature: Signature) -> Named:
+    def _named_of(self, signature: Signature) -> NamedParticipation:
         """Share the answer among signatures whose groups are one object: ids stay valid, the signatures keep them."""
         key = (
             id(signature.groups),
@@ -213,14 +213,14 @@ class Survey:
             named = self._named[key] = self._name(signature)
         return named
 
-    def _name(self, signature: Signature) -> Named:
+    def _name(self, signature: Signature) -> NamedParticipation:
         participation = participation_of(signature, self.counts)
         groups = signature.groups
         own = groups.mesh if self.mesh is None and isinstance(groups, MeshAxesReplicaGroupList) else None
         mesh = self.mesh or own
         refs = None if mesh is None else axes_along(participation, mesh)
         labels = None if refs is None else tuple(ref.label for ref in refs)
-        return Named(participation, labels, axes_key(refs, self.mesh), own)
+        return NamedParticipation(participation, labels, axes_key(refs, self.mesh), own)
 
 
 def payload_bytes(signature: Signature) -> tuple[int | None, int | None]:

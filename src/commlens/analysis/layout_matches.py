@@ -17,8 +17,8 @@ from commlens.analysis.records import Record
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from commlens.analysis.inventory import Report
     from commlens.analysis.participation import Participation
+    from commlens.analysis.reports import Report
     from commlens.analysis.row import Row
     from commlens.topology import DeviceList, SourceTargetPairs
 
@@ -125,7 +125,7 @@ class _NamedLayouts:
 
     def __init__(self, layouts: Mapping[str, DeviceList]) -> None:
         self._layouts = layouts
-        self._families: dict[str, _Family] = {}
+        self._sorted: dict[str, _SortedGroups] = {}
 
     def find(self, participation: Participation) -> _Found:
         """Compare who takes part with every layout."""
@@ -135,28 +135,28 @@ class _NamedLayouts:
         if groups is None:
             return _Found([], [], [])
         alike = [name for name, layout in self._layouts.items() if _same_shape(groups, layout)]
-        family = _family(groups) if alike else None
-        matches = [name for name in alike if family is not None and family.same_sets(self._family(name))]
-        in_order = [name for name in matches if family is not None and family.same_order(self._family(name))]
+        found = _sorted_groups(groups) if alike else None
+        matches = [name for name in alike if found is not None and found.same_sets(self._layout(name))]
+        in_order = [name for name in matches if found is not None and found.same_order(self._layout(name))]
         first = [name for name, layout in self._layouts.items() if _is_first_group(groups, layout)]
         return _Found(matches, in_order, first)
 
-    def _family(self, name: str) -> _Family:
-        family = self._families.get(name)
-        if family is None:
-            family = self._families[name] = _family(self._layouts[name])
-        return family
+    def _layout(self, name: str) -> _SortedGroups:
+        found = self._sorted.get(name)
+        if found is None:
+            found = self._sorted[name] = _sorted_groups(self._layouts[name])
+        return found
 
     def _names_of_pairs(self, pairs: SourceTargetPairs) -> Names:
         moved = [(source, target) for source, target in pairs if source != target]
         if not moved:
             return []
         ranks = np.unique(np.array(moved, dtype=np.int64))
-        return [name for name, layout in self._layouts.items() if _inside(moved, _homes(layout, ranks))]
+        return [name for name, layout in self._layouts.items() if _inside(moved, _groups_of(layout, ranks))]
 
 
 @dataclass(frozen=True, slots=True)
-class _Family:
+class _SortedGroups:
     """Groups of one size in an order that only their members decide, shape (groups, members).
 
     Attributes:
@@ -167,20 +167,20 @@ class _Family:
     sets: _Ids
     listed: _Ids
 
-    def same_sets(self, other: _Family) -> bool:
+    def same_sets(self, other: _SortedGroups) -> bool:
         return np.array_equal(self.sets, other.sets)
 
-    def same_order(self, other: _Family) -> bool:
+    def same_order(self, other: _SortedGroups) -> bool:
         return np.array_equal(self.listed, other.listed)
 
 
-def _family(groups: DeviceList) -> _Family:
+def _sorted_groups(groups: DeviceList) -> _SortedGroups:
     listed = groups.to_array()
     sets = np.sort(listed, axis=1)
     if len(sets) < 2:
-        return _Family(sets, listed)
+        return _SortedGroups(sets, listed)
     order = np.lexsort(sets.T[::-1])
-    return _Family(sets[order], listed[order])
+    return _SortedGroups(sets[order], listed[order])
 
 
 def _same_shape(groups: DeviceList, layout: DeviceList) -> bool:
@@ -194,16 +194,16 @@ def _is_first_group(groups: DeviceList, layout: DeviceList) -> bool:
     return groups.num_devices == layout.num_devices_per_group and sorted(groups.group(0)) == sorted(layout.group(0))
 
 
-def _homes(layout: DeviceList, ranks: _Ids) -> dict[int, set[int]]:
+def _groups_of(layout: DeviceList, ranks: _Ids) -> dict[int, set[int]]:
     """Return the numbers of the groups that hold each of some ranks."""
     ids = layout.flattened_replica_groups()
     places = np.flatnonzero(np.isin(ids, ranks))
     groups = np.repeat(np.arange(layout.num_replica_groups), layout.group_sizes())[places]
-    homes: defaultdict[int, set[int]] = defaultdict(set)
+    groups_of: defaultdict[int, set[int]] = defaultdict(set)
     for rank, group in zip(ids[places].tolist(), groups.tolist(), strict=True):
-        homes[rank].add(group)
-    return homes
+        groups_of[rank].add(group)
+    return groups_of
 
 
-def _inside(pairs: list[tuple[int, int]], homes: Mapping[int, set[int]]) -> bool:
-    return all(homes.get(source, set()) & homes.get(target, set()) for source, target in pairs)
+def _inside(pairs: list[tuple[int, int]], groups_of: Mapping[int, set[int]]) -> bool:
+    return all(groups_of.get(source, set()) & groups_of.get(target, set()) for source, target in pairs)

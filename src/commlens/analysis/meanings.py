@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.members import Key, Members, members_of, order_of
-from commlens.analysis.reducing import Reductions
+from commlens.analysis.participant_keys import Key, ParticipantKeys, order_of, participant_keys_of
+from commlens.analysis.reductions import Reductions
 from commlens.topology import SourceTargetPairs
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from commlens.analysis.figures import Figures
     from commlens.analysis.participation import Participation
-    from commlens.analysis.reducing import Reduction
+    from commlens.analysis.reductions import Reduction
     from commlens.hlo import Module, Site
     from commlens.topology import DeviceList
 
@@ -97,7 +97,9 @@ def meanings_in(module: Module, sites: Iterator[tuple[Site, Figures]], meanings:
         meanings: where they are numbered.
     """
     reductions = Reductions(module)
-    members: dict[tuple[int, str], Members] = {}  # signatures share participations, and the module's figures keep them
+    members: dict[
+        tuple[int, str], ParticipantKeys
+    ] = {}  # signatures share participations, and the module's figures keep them
     known: dict[tuple[Figures, Reduction | None], int] = {}
     for site, figures in sites:
         opcode = figures.signature.opcode
@@ -106,13 +108,13 @@ def meanings_in(module: Module, sites: Iterator[tuple[Site, Figures]], meanings:
         if number is None:
             shared = (id(figures.participation), order_of(opcode))
             if figures.participation.num_ids is None or shared not in members:
-                members[shared] = members_of(figures)
+                members[shared] = participant_keys_of(figures)
             number = meanings.number(_meaning(figures, members[shared], reduction))
             known[figures, reduction] = number
         yield number
 
 
-def _meaning(figures: Figures, members: Members, reduction: Reduction | None) -> Meaning:
+def _meaning(figures: Figures, members: ParticipantKeys, reduction: Reduction | None) -> Meaning:
     signature, participation = figures.signature, figures.participation
     dimensions = signature.dimensions
     return Meaning(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 from commlens.analysis.limits import FULL_LIMIT
-from commlens.errors import CommlensError, GrammarError, InputError
+from commlens.errors import CommlensError, GrammarError, InputError, excerpt
 from commlens.topology import IotaTileAssignment, Mesh, MeshAxesReplicaGroupList, parse_mesh
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def read_mesh(text: str) -> Mesh:
     try:
         content = Path(text).read_bytes()
     except FileNotFoundError as error:
-        msg = f"expected axes such as data=2,model=4 or the name of a JSON file, found {text!r}"
+        msg = f"expected axes such as data=2,model=4 or the name of a JSON file, found {excerpt(text)!r}"
         raise GrammarError(msg, position=0) from error
     except OSError as error:
         reason = f"the mesh cannot be read: {error.strerror}"
@@ -136,6 +137,24 @@ def module_mesh(header: Mesh | None, groups: Iterable[DeviceList | None]) -> Mes
     return None
 
 
+def size_fault(mesh: Mesh | None, devices: int | None) -> str | None:
+    """Say that a mesh is for another number of devices than a program; None where it is not, and where nobody knows.
+
+    Args:
+        mesh: the mesh; None where there is none.
+        devices: devices that the program runs on, replicas times partitions; None where nobody states them.
+
+    Example:
+        >>> size_fault(Mesh({"data": 2, "model": 2}), 8)
+        "expected a mesh of the program's 8 devices, found mesh['data'=2,'model'=2] of 4"
+        >>> size_fault(Mesh({"data": 2, "model": 4}), 8), size_fault(Mesh({"data": 2}), None)
+        (None, None)
+    """
+    if mesh is None or devices is None or mesh.num_devices == devices:
+        return None
+    return f"expected a mesh of the program's {devices:,} devices, found {mesh} of {mesh.num_devices:,}"
+
+
 def _mesh_of(stated: object) -> Mesh:
     if not _is_object(stated) or not _is_object(axes := stated.get("axes")):
         msg = 'expected an object such as {"axes": {"data": 2, "model": 4}, "device_ids": null}, found no axes'
@@ -186,8 +205,7 @@ def _whole_numbers(value: object, what: str) -> list[int]:
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    keys = [key for key, _ in pairs]
-    repeated = sorted({key for key in keys if keys.count(key) > 1})
+    repeated = sorted(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
     if repeated:
         msg = f"expected every key once, found {', '.join(repeated)} several times"
         raise CommlensError(msg)

@@ -42,6 +42,21 @@ class Counts:
     replicas: int
     partitions: int
 
+    @property
+    def devices(self) -> int:
+        """Devices in all."""
+        return self.replicas * self.partitions
+
+    @property
+    def in_words(self) -> str:
+        """The counts as messages write them.
+
+        Example:
+            >>> Counts(2, 4).in_words
+            '2 x 4 (replicas x partitions)'
+        """
+        return f"{self.replicas} x {self.partitions} (replicas x partitions)"
+
     @classmethod
     def of(cls, replicas: int | None, partitions: int | None) -> Counts | None:
         """Take counts of which nobody may know anything: None unless both are known."""
@@ -74,6 +89,11 @@ class Participation:
         if self.pairs is not None:
             return 2 * len(self.pairs)
         return None if self.groups is None else self.groups.num_devices
+
+    @property
+    def group_size(self) -> int | None:
+        """Devices in each group; None where the groups differ in size or cannot be told."""
+        return None if self.groups is None else self.groups.num_devices_per_group
 
     def listed(self, limit: int) -> list[list[int]] | None:
         """Return the groups or pairs as lists of global ids, in the order that XLA documents.

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from commlens.analysis.figures import Figures, Wire
-    from commlens.analysis.group_record import ReplicaGroups
+    from commlens.analysis.replica_groups import ReplicaGroups
     from commlens.hlo import Site
     from commlens.topology import Mesh
 

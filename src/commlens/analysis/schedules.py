@@ -18,8 +18,8 @@ from commlens.hlo import UnreadableError, in_running_order
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commlens.analysis.inventory import Report
     from commlens.analysis.meanings import Meanings
+    from commlens.analysis.reports import Report
     from commlens.hlo import Call, CallGraph, Computation, Discovery, Instruction, Site
 
 _PARTS: Final = frozenset({"body", "condition", "branch"})

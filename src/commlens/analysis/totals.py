@@ -115,13 +115,16 @@ def totals_of(rows: Iterable[Row]) -> Totals:
         The sums; opcodes in the order of :data:`OPCODES`, axes in mesh order, then ``"none"``, then ``"?"``.
     """
     by_opcode: dict[str, _Sum] = {}
-    by_axes: dict[AxesKey, _Sum] = {}
+    by_axes: dict[str, _Sum] = {}
+    keys: dict[str, AxesKey] = {}  # an axis may be called "none" or hold a comma: what reads alike is summed, not lost
     alike = Counter([(row.figures, row.trip_count) for row in rows])
     for (figures, executions), count in alike.items():
         by_opcode.setdefault(figures.signature.opcode, _Sum()).add(figures, executions, count)
         if not figures.signature.is_host_transfer:
-            by_axes.setdefault(figures.axes_key, _Sum()).add(figures, executions, count)
+            key = figures.axes_key
+            keys[key.text] = min(key, keys.get(key.text, key))
+            by_axes.setdefault(key.text, _Sum()).add(figures, executions, count)
     return Totals(
         MappingProxyType({opcode: by_opcode[opcode].total() for opcode in OPCODES if opcode in by_opcode}),
-        MappingProxyType({key.text: by_axes[key].total() for key in sorted(by_axes)}),
+        MappingProxyType({key.text: by_axes[key.text].total() for key in sorted(keys.values())}),
     )

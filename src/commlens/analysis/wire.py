@@ -1,8 +1,9 @@
 """What one device receives when a collective runs once, as exact numbers.
 
-The figures are those of a ring, the schedule that moves the least per device: every device passes blocks on to its
-neighbour. Source: "Bandwidth optimal all-reduce algorithms for clusters of workstations" (Patarasuk, Yuan, 2009); the
-same factors are what nccl-tests calls bus bandwidth (doc/PERFORMANCE.md).
+The figures of all-gather, reduce-scatter and all-reduce are those of a ring, the schedule that moves the least per
+device: every device passes blocks on to its neighbour. Of an all-to-all only the blocks that are meant for a device
+count, not those that it would hand on. Source: "Bandwidth optimal all-reduce algorithms for clusters of workstations"
+(Patarasuk, Yuan, 2009); the same factors are what nccl-tests calls bus bandwidth (doc/PERFORMANCE.md).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _RING: Final[Mapping[str, tuple[Payload, int]]] = MappingProxyType(
         "all-to-all": ("operand", 1),
     }
 )
-"""Opcode -> which payload goes round the ring, and how many times; each time a device receives (n-1)/n of it."""
+"""Opcode -> which payload is exchanged, and how many times; each time a device receives (n-1)/n of it."""
 
 NEEDS_GROUP_SIZE: Final = frozenset(_RING) | {"collective-broadcast"}
 """Opcodes whose figure depends on how many devices take part in a group."""
@@ -97,6 +98,16 @@ def shown(figure: Fraction) -> Number:
         return float(figure)
     except OverflowError:
         return round(figure)
+
+
+def in_bytes(number: Fraction | int) -> str:
+    """Write a number of bytes for a message, to the nearest whole one.
+
+    Example:
+        >>> in_bytes(1_572_864), in_bytes(Fraction(2000, 3))
+        ('1,572,864 B', '667 B')
+    """
+    return f"{round(number):,} B"
 
 
 def largest(figures: Sequence[Fraction | None]) -> Fraction | None:

@@ -9,7 +9,7 @@ import click
 
 from commlens.cli.inputs import Inputs
 from commlens.cli.messages import warn
-from commlens.cli.options import count_options, full_option, mesh_option, output_options, read_bytes
+from commlens.cli.options import AllMissing, count_options, full_option, mesh_option, output_options, read_bytes
 from commlens.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from commlens.topology import Mesh
 
 
-@click.command("diff", short_help="Show what changed in communication between two modules.")
+@click.command("diff", cls=AllMissing, short_help="Show what changed in communication between two modules.")
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 @mesh_option
@@ -66,9 +66,10 @@ def _only_module(inputs: Inputs, path: str) -> Module:
 
 
 def _warnings(answer: ModuleDiff) -> Iterator[str]:
-    """Name what could not be read, with its place."""
+    """Say what is strange about the mesh, and name what could not be read, with its place."""
     for report in (answer.before, answer.after):
         module = report.module
+        yield from (f"{module.path}: {note}" for note in report.notes)
         for item in report.unread:
             place = f"{module.path}:{item.where}" if module.format == "text" else f"{module.path}: {item.where}"
             what = " ".join(word for word in (item.opcode, item.name) if word)

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Final, Self
 import click
 
 from commlens.cli.inputs import STANDARD_INPUT, standard_input
+from commlens.cli.messages import warn
 from commlens.cli.options import full_option, input_options, mesh_option, output_options
 from commlens.errors import InputError
 
@@ -39,7 +40,7 @@ def command(*, log: str, inputs: Inputs, mesh: Mesh | None, full: bool, output: 
     """Show which collectives of a module the messages of a log refer to, along which axes, and their peers.
 
     LOG is what a job printed when it hung or failed, compressed or not, or - for standard input: rendezvous that were
-    not joined, cliques, communicators, names in a trace, messages of the Neuron runtime. FILE is anything that
+    not joined, cliques, communicators, watchdogs, names in a trace, messages of the Neuron runtime. FILE is anything that
     `commlens report` reads; without one the messages are shown alone. All collectives are listed that a message can be
     about, and what is not found is said.
     """
@@ -60,6 +61,7 @@ def command(*, log: str, inputs: Inputs, mesh: Mesh | None, full: bool, output: 
             _uncompressed(file, log, inputs.max_bytes), answers.found, mesh, kinds=LOG_MESSAGES, full=full
         )
     output.show(LogView(answer))
+    warn(f"{report.module.path}: {note}" for report in answer.reports for note in report.notes)
     return answers.complain()
 
 

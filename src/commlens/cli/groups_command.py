@@ -8,6 +8,7 @@ import click
 
 from commlens.cli.options import full_option, mesh_option, output_options
 from commlens.cli.specs import placed
+from commlens.errors import excerpt
 
 if TYPE_CHECKING:
     from commlens.analysis import CollectiveGroups
@@ -23,7 +24,7 @@ def read_dims(_context: click.Context, _parameter: click.Parameter, value: str |
         return None
     parts = [part.strip() for part in value.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) <= _MOST_DIGITS for part in parts):
-        msg = f"expected dimensions such as 0 or 0,2, found {value!r}"
+        msg = f"expected dimensions such as 0 or 0,2, found {excerpt(value)!r}"
         raise click.BadParameter(msg)
     return tuple(int(part) for part in parts)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commlens.cli.inputs import STANDARD_INPUT
 from commlens.cli.messages import warn
 from commlens.cli.options import input_options, mesh_option, output_options
 
@@ -35,10 +36,11 @@ def command(*, inputs: Inputs, mesh: Mesh | None, output: Output) -> int:
     from commlens.views import HostsView
 
     survey = HostSurvey(mesh)
-    inputs = replace(inputs, paths=tuple(dict.fromkeys(_opened(inputs.paths))))
+    paths, notes = _each_once(inputs.paths)
+    inputs = replace(inputs, paths=tuple(_opened(paths)))
     answers = inputs.answer(survey.look_at)
     if answers.found:
-        answer = compare_hosts(answers.found, inputs.paths, survey)
+        answer = compare_hosts(answers.found, inputs.paths, survey, notes=notes)
         output.show(HostsView(answer))
         warn(_warnings(answers.found))
         return answers.complain() or (0 if answer.agree else 1)
@@ -54,9 +56,25 @@ def _opened(paths: Sequence[str]) -> Sequence[str]:
     return [str(each) for each in inner] if inner and not is_cache and all(each.is_dir() for each in inner) else paths
 
 
+def _each_once(paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the paths without those that are given again, and what to say of these.
+
+    A link has another name than what it leads to, and may stand for another host.
+    """
+    spellings: dict[object, list[str]] = {}
+    for path in paths:
+        spellings.setdefault(path if path == STANDARD_INPUT else Path(path).absolute(), []).append(path)
+    again = (same for same in spellings.values() if len(same) > 1)
+    return (
+        tuple(first for first, *_ in spellings.values()),
+        tuple(f"{same[0]} is given {len(same):,} times and counts once" for same in again),
+    )
+
+
 def _warnings(members: Sequence[HostModule]) -> Iterator[str]:
-    """Name what could not be read, with its place."""
+    """Say what is strange about the mesh, and name what could not be read, with its place."""
     for member in members:
+        yield from (f"{member.path}: {note}" for note in member.notes)
         for item in member.unread:
             place = f"{member.path}:{item.where}" if member.format == "text" else f"{member.path}: {item.where}"
             what = " ".join(word for word in (item.opcode, item.name) if word)

@@ -113,11 +113,9 @@ def command(
             _refuse("expected no --passes and no --pipeline beside --list-passes, which runs none")
         _show_passes(Output(form, None if target == STANDARD_OUTPUT else target))
         return 0
+    if file is None or target is None or (passes is None) == (pipeline is None):
+        _refuse_incomplete(file, target, passes, pipeline)
     chosen = _chosen(passes, pipeline)
-    if file is None:
-        _refuse("expected FILE, the module to rewrite")
-    if target is None:
-        _refuse("expected -o OUT, the file to write; - is standard output")
     if target == STANDARD_OUTPUT and form != "table":
         _refuse(
             f"expected -o with the name of a file beside --format {form}, for standard output takes only one of both"
@@ -138,6 +136,17 @@ def command(
     return 0
 
 
+def _refuse_incomplete(file: str | None, target: Path | None, passes: str | None, pipeline: str | None) -> NoReturn:
+    """Name everything at once that is not there."""
+    parts = (
+        "FILE (the module to rewrite)" if file is None else "",
+        "-o OUT (the file to write; - is standard output)" if target is None else "",
+        "one of --passes, --pipeline and --list-passes" if (passes is None) == (pipeline is None) else "",
+    )
+    *first, last = filter(None, parts)
+    _refuse(f"expected {', '.join(first)} and {last}" if first else f"expected {last}")
+
+
 def _show_passes(output: Output) -> None:
     from commlens.neuron import PASSES, PIPELINES
     from commlens.views import PassListView
@@ -149,12 +158,10 @@ def _chosen(passes: str | None, pipeline: str | None) -> tuple[Pass, ...]:
     """Return the passes to run."""
     from commlens.neuron import parse_passes, pipeline_passes
 
-    if passes is not None and pipeline is None:
-        with placed("SPEC"):
-            return parse_passes(passes)
-    if pipeline is not None and passes is None:
+    if pipeline is not None:
         return pipeline_passes(pipeline)
-    _refuse("expected one of --passes, --pipeline and --list-passes")
+    with placed("SPEC"):
+        return parse_passes(passes or "")
 
 
 def _read(file: str, max_bytes: int | None, replicas: int | None, partitions: int | None) -> Original:

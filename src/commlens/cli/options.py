@@ -11,7 +11,7 @@ import click
 
 from commlens.cli.inputs import STAGES, Inputs, Stage
 from commlens.cli.output import FORMATS, Output
-from commlens.errors import CommlensError, InputError
+from commlens.errors import CommlensError, InputError, excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +24,33 @@ STANDARD_OUTPUT: Final = Path("-")
 
 _BYTES: Final = re.compile(r"([0-9]{1,18}) ?(?:([KMGT])(?:i?B)?|B)?", re.IGNORECASE)
 _POWERS: Final = ("", "K", "M", "G", "T")
+
+
+class AllMissing(click.Command):
+    """A command that names everything that is missing at once, where several options or arguments are required."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line.
+
+        Raises:
+            click.UsageError: something is missing, or wrong in another way.
+        """
+        given = list(args)  # reading them uses them up
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            missing = self._missing(ctx, given)
+            if len(missing) < 2:
+                raise
+            *first, last = [f"{each.param_type_name} {each.get_error_hint(ctx)}" for each in missing]
+            msg = f"Missing {', '.join(first)} and {last}"
+            raise click.UsageError(msg, ctx) from error
+
+    def _missing(self, ctx: click.Context, args: list[str]) -> list[click.Parameter]:
+        values, _, _ = self.make_parser(ctx).parse_args(args=args)
+        return [
+            each for each in self.params if each.required and each.value_is_missing(each.consume_value(ctx, values)[0])
+        ]
 
 
 def read_mesh(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Mesh | None:
@@ -58,7 +85,7 @@ def read_bytes(_context: click.Context, _parameter: click.Parameter, value: str 
         return None
     match = _BYTES.fullmatch(value.strip())
     if match is None or not int(match[1]):
-        msg = f"expected bytes such as 1000000, 512MiB or 8G, found {value!r}"
+        msg = f"expected bytes such as 1000000, 512MiB or 8G, found {excerpt(value)!r}"
         raise click.BadParameter(msg)
     return int(match[1]) << 10 * _POWERS.index((match[2] or "").upper())
 

@@ -145,10 +145,13 @@ def _check_usage(
             msg = "expected --mode and --opcode only with --spec; a module states its own"
     elif files:
         msg = "expected files or --spec, found both"
-    elif mode is None:
-        msg = "expected --mode with --spec: what the ids of the groups are"
-    elif replicas is None and partitions is None:
-        msg = "expected --replicas and --partitions with --spec: how many devices to run on"
+    else:
+        missing = {
+            "--mode (what the ids of the groups are)": mode,
+            "--replicas or --partitions (how many devices to run on)": replicas or partitions,
+        }
+        lacking = [name for name, value in missing.items() if value is None]
+        msg = f"expected {' and '.join(lacking)} with --spec" if lacking else None
     if msg is not None:
         raise click.UsageError(msg, click.get_current_context())
 

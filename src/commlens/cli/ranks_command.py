@@ -8,7 +8,7 @@ import click
 
 from commlens.cli.inputs import Inputs
 from commlens.cli.messages import warn
-from commlens.cli.options import count_options, mesh_option, output_options
+from commlens.cli.options import AllMissing, count_options, mesh_option, output_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DEGREE = click.IntRange(min=1)
 
 
-@click.command("ranks", short_help="Show which ranks of a Neuron job form its groups.")
+@click.command("ranks", cls=AllMissing, short_help="Show which ranks of a Neuron job form its groups.")
 @click.option("--world", type=_DEGREE, required=True, metavar="W", help="Ranks in all.")
 @click.option("--tp", type=_DEGREE, required=True, metavar="T", help="Tensor parallel degree.")
 @click.option("--pp", type=_DEGREE, default=1, show_default=True, metavar="P", help="Pipeline stages.")
@@ -109,9 +109,10 @@ def _compare(
 
 
 def _warnings(reports: Sequence[Report], world: int) -> Iterator[str]:
-    """Name modules for another number of ranks, and those of which not all could be read."""
+    """Name modules for another number of ranks or devices of the mesh, and those of which not all could be read."""
     for report in reports:
         module = report.module
+        yield from (f"{module.path}: {note}" for note in report.notes)
         replicas, partitions = module.replica_count, module.num_partitions
         if replicas is not None and partitions is not None and replicas * partitions != world:
             yield f"{module.path}: the module runs on {replicas * partitions} devices, the layout has {world} ranks"

@@ -44,9 +44,10 @@ def command(*, inputs: Inputs, mesh: Mesh | None, full: bool, output: Output) ->
 
 
 def _warnings(reports: Sequence[Report]) -> Iterator[str]:
-    """Name what could not be read, with its place."""
+    """Say what is strange about the mesh, and name what could not be read, with its place."""
     for report in reports:
         module = report.module
+        yield from (f"{module.path}: {note}" for note in report.notes)
         for item in report.unread:
             place = f"{module.path}:{item.where}" if module.format == "text" else f"{module.path}: {item.where}"
             what = " ".join(word for word in (item.opcode, item.name) if word)

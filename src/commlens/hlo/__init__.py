@@ -25,9 +25,11 @@ from commlens.hlo.instruction_lists import Listed, communication_in_list_order, 
 from commlens.hlo.loading import load, load_all, load_inputs
 from commlens.hlo.metadata import metadata_in_words
 from commlens.hlo.model import Call, Computation, Instruction, Module, Unread, UnreadableError
+from commlens.hlo.needs import unmet_needs, unmet_needs_of
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.passes.base import Json, LeftAlone, Pass, PassResult
 from commlens.hlo.passes.facts import figures, shares
+from commlens.hlo.passes.needs import check_needs
 from commlens.hlo.passes.pipeline import Pipeline
 from commlens.hlo.passes.refusals import Made, Refusals, finished
 from commlens.hlo.passes.spec import Option, nearest, options_of, parse_specs, spec_of, specs_of
@@ -56,6 +58,7 @@ from commlens.hlo.spellings import one_spelling
 from commlens.hlo.spoken_beside import restating
 from commlens.hlo.threads import execution_thread
 from commlens.hlo.trip_counts import trip_count
+from commlens.hlo.unmet_need import UnmetNeed
 from commlens.hlo.wording import shortened, some_of
 
 __all__ = [
@@ -99,12 +102,14 @@ __all__ = [
     "Site",
     "Subject",
     "Target",
+    "UnmetNeed",
     "Unread",
     "UnreadableError",
     "applied_name",
     "bare_bytes",
     "base_opcode",
     "check_listable",
+    "check_needs",
     "communication_in_list_order",
     "compression_of",
     "custom_call_opcode",
@@ -151,5 +156,7 @@ __all__ = [
     "states",
     "trip_count",
     "uncompressed",
+    "unmet_needs",
+    "unmet_needs_of",
     "write_atomically",
 ]

@@ -43,7 +43,7 @@ def looks_like_hlo(data: bytes) -> bool:
     return _HLO.search(data) is not None
 
 
-_BLANKS: Final = rb"(?:\s|#[^\n]*+)*+"
+_BLANKS: Final = rb"(?>\s|#[^\n]*+)*+"
 _FIELD: Final = re.compile(_BLANKS + rb"[A-Za-z_]\w*+" + _BLANKS + rb"[:{<\[]")
 _INSTRUCTIONS: Final = re.compile(rb"\binstructions\s*+:?+\s*+[{<\[#]")
 _OPCODE: Final = re.compile(rb"\bopcode\s*+[:#]")

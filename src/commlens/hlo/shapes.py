@@ -45,7 +45,7 @@ ELEMENT_TYPE_NUMBERS: Mapping[int, str] = MappingProxyType(dict(enumerate(_TYPE_
 _TOKEN = re.compile(
     r"""(?:\s|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*       # blanks and /*index=5*/ comments
         (?: (?P<array>[a-z][a-z0-9]*)\s*\[(?P<dims>[^\]\[]*)\](?:\s*\{(?P<layout>[^{}]*)\})?
-          | (?P<open>b?\()
+          | (?P<open>(?:b\s*)?\()
           | (?P<close>\))
           | (?P<comma>,)
         )""",

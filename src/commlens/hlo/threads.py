@@ -14,9 +14,9 @@ MAIN_THREAD: Final = "main"
 """The thread of what says nothing else."""
 
 _FIELD: Final = "execution_thread"
-_BLANKS: Final = rb"(?:\s|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+_BLANKS: Final = rb"(?>\s|//[^\n]*+|/\*(?>[^*]|\*(?!/))*+\*/)*+"
 _STATED: Final = re.compile(
-    _BLANKS.join((rb"\}", rb",", rb"execution_thread", rb"=", rb'(?P<name>"(?:[^"\\\n]++|\\[^\n])*+")'))
+    _BLANKS.join((rb"\}", rb",", rb"execution_thread", rb"=", rb'(?P<name>"(?>[^"\\\n]++|\\[^\n])*+")'))
 )
 
 

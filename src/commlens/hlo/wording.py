@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from commlens.errors import excerpt
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SHOWN: Final = 4
-_LONGEST: Final = 60
 
 
 def some_of(names: Sequence[str], most: int = _SHOWN) -> str:
@@ -35,5 +36,4 @@ def shortened(value: object) -> str:
         >>> len(shortened("x" * 100)), shortened([1, 2])
         (63, '[1, 2]')
     """
-    text = str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return excerpt(str(value))

@@ -110,6 +110,11 @@ class CacheEntry:
         return None if self.info is None else self.info.size_or_refusal("total")[0]
 
     @property
+    def complete(self) -> bool | None:
+        """Whether the groups or pairs of every collective are known; None where nothing is known."""
+        return None if self.info is None else self.info.complete
+
+    @property
     def topologies(self) -> tuple[TopologyRow, ...]:
         """Its topologies, a row each; none where nothing is known."""
         return () if self.info is None else tuple(topology_rows(self.info))
@@ -139,7 +144,7 @@ class CacheEntry:
             "rank_world_size": None if info is None else info.rank_world_size,
             "topologies": None if info is None else [dict(topology) for topology in info.topologies],
             "has_cc": None if info is None else info.has_cc,
-            "complete": None if info is None else info.complete,
+            "complete": self.complete,
             "world_size": self.world_size_documented,
             "world_size_documented": self.world_size_documented,
             "world_size_total": self.world_size_total,

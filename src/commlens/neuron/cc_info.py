@@ -223,6 +223,9 @@ class CCInfo:
             reading: what a topology says. ``"documented"``: the size of its largest group; ``"total"``: the sizes of
                 its groups together. Pairs say one more than their largest id.
 
+        Returns:
+            The number; the least that there can be where something is missing, see :attr:`complete`.
+
         Raises:
             WorldSizeError: (a ValueError) the documented reader refuses, in its words: nothing is said, a list is
                 empty, or topologies differ. The total reading takes a program of which nothing is said as one worker.

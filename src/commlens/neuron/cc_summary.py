@@ -102,6 +102,11 @@ class CCSummary:
         return self.info.rank_world_size
 
     @property
+    def complete(self) -> bool:
+        """Whether the groups or pairs of every collective are known; else world sizes are lower bounds."""
+        return self.info.complete
+
+    @property
     def all_notes(self) -> tuple[str, ...]:
         """What was wrong in the input, then :attr:`notes`."""
         return (*self.info.notes, *self.notes)
@@ -212,6 +217,8 @@ def _rank_rows(info: CCInfo, cores: int) -> tuple[RankRow, ...] | None:
 def _notes(info: CCInfo, stated: int | None, cores: int | None) -> Iterator[str]:
     documented, _ = info.size_or_refusal("documented")
     total, refusal_total = info.size_or_refusal("total")
+    if not info.complete and (documented, total) != (None, None):
+        yield "the groups or pairs of some collectives are missing here: the program needs at least so many workers"
     if documented is not None and total is not None and documented != total:
         yield (
             f"the readings differ: {documented} is {_SAID_BY[info.source_of('documented')]}; all groups of a "

@@ -272,6 +272,23 @@ LOG_MESSAGES: Final = (
         lambda job: job.where("any collective meets this", lambda _signature, _joined: True),
     ),
     LogMessageKind(
+        "neuron-collectives-hang",
+        ("suspected hang in collectives",),
+        re.compile(
+            r"suspected hang in collectives op(?:eration)?(?:\s{1,2}(?P<operation>\d{1,9})\b"
+            r"(?:\s{1,2}out of\s{1,2}(?P<operations>\d{1,9})\b)?)?"
+        ),
+        "a collective did not end; the runtime counts those of its program, in an order that it does not state.",
+        lambda job: job.where("any collective can be the one", lambda _signature, _joined: True),
+    ),
+    LogMessageKind(
+        "neuron-stuck-collective",
+        ("NRT_EXEC_HW_ERR_COLLECTIVES",),
+        re.compile(r"\bNRT_EXEC_HW_ERR_COLLECTIVES\b"),
+        "a collective did not end: the hardware failed, or one of those who take part is gone.",
+        lambda job: job.where("any collective can be the one", lambda _signature, _joined: True),
+    ),
+    LogMessageKind(
         "neuron-unhandled-collective",
         ("Unhandled Collective instruction",),
         re.compile(r"Unhandled Collective instruction"),

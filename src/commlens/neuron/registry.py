@@ -12,7 +12,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
-from commlens.errors import CommlensError
+from commlens.errors import CommlensError, excerpt
 from commlens.hlo import nearest, options_of, parse_specs
 
 if TYPE_CHECKING:
@@ -140,6 +140,6 @@ def pipeline_passes(name: str) -> tuple[Pass, ...]:
     """
     names = PIPELINES.get(name)
     if names is None:
-        msg = f"expected the name of a pipeline, found {name!r}; the nearest is {nearest(name, PIPELINES)!r}"
+        msg = f"expected the name of a pipeline, found {excerpt(name)!r}; the nearest is {nearest(name, PIPELINES)!r}"
         raise CommlensError(msg)
     return parse_passes(",".join(names))

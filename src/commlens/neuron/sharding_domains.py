@@ -24,7 +24,7 @@ NO_DOMAIN: Final = 0
 """The id of what no domain instruction touches."""
 
 _SIDES: Final = re.compile(r"\b(entry|exit)\s*=\s*\{")
-_BLANKS: Final = re.compile(r"\s+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)")
+_BLANKS: Final = re.compile(r"\s+|/\*(?>[^*]++|\*(?!/))*+(?:\*/|\Z)")
 
 
 def domain_ids(instructions: Sequence[Instruction], graph: Graph) -> list[int]:

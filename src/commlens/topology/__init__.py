@@ -5,6 +5,7 @@ from __future__ import annotations
 from commlens.topology.axes import AxisRef
 from commlens.topology.comparison import replica_groups_equal, replica_groups_orthogonal
 from commlens.topology.device_assignment import DeviceAssignment
+from commlens.topology.device_list_text import parse_axes, parse_mesh, parse_replica_groups
 from commlens.topology.device_lists import (
     CollectiveDeviceList,
     DeviceList,
@@ -12,7 +13,6 @@ from commlens.topology.device_lists import (
     MeshAxesReplicaGroupList,
 )
 from commlens.topology.faults import Fault
-from commlens.topology.grammar import parse_axes, parse_mesh, parse_replica_groups
 from commlens.topology.group_modes import (
     CollectiveOpGroupMode,
     get_collective_op_group_mode,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from commlens.errors import CommlensError
 
 if TYPE_CHECKING:
-    from commlens.topology.messages import AxisRefMessage
+    from commlens.topology.proto_messages import AxisRefMessage
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 def replica_groups_equal(a: DeviceList | GroupsLike, b: DeviceList | GroupsLike) -> bool:
     """Whether two lists hold the same groups; the order of groups and members counts, the spelling does not.
 
+    Raises:
+        CommlensError: for groups whose ids are no integers of 64 bits, and for lists that no iota says and that are too
+            large to write out, see :data:`~commlens.topology.iota.EXPANSION_LIMIT`.
+
+    Source: ``ReplicaGroupsEqual``.
+
     Example:
         >>> replica_groups_equal(IotaReplicaGroupList(2, 2), [[0, 1], [2, 3]])
         True
@@ -33,6 +39,12 @@ def replica_groups_orthogonal(a: DeviceList | GroupsLike, b: DeviceList | Groups
 
     Uneven groups are not, and lists without groups are not.
 
+    Raises:
+        CommlensError: for groups whose ids are no integers of 64 bits, and for lists that no iota says and that are too
+            large to write out, see :data:`~commlens.topology.iota.EXPANSION_LIMIT`.
+
+    Source: ``ReplicaGroupsOrthogonal``.
+
     Example:
         >>> replica_groups_orthogonal([[0, 1], [2, 3]], [[0, 2], [1, 3]])
         True
@@ -42,8 +54,9 @@ def replica_groups_orthogonal(a: DeviceList | GroupsLike, b: DeviceList | Groups
     if not all(rows) or rows != (second.num_devices_per_group, second.num_replica_groups):
         return False
     mine, theirs = first.layout(), second.layout()
-    turned = mine.transpose((1, 0)) if mine is not None and theirs is not None else None
-    return turned == theirs if turned is not None else np.array_equal(first.to_array().T, second.to_array())
+    if mine is not None and theirs is not None:
+        return mine.transpose((1, 0)) == theirs
+    return np.array_equal(first.to_array().T, second.to_array())
 
 
 def as_device_list(groups: DeviceList | GroupsLike) -> DeviceList:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from commlens.errors import CommlensError
+from commlens.topology.validation import INT64_MAX, fits_int64
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ class DeviceAssignment:
         partitions: number of partitions, at least 1.
 
     Raises:
-        CommlensError: a count below 1, or a table that is not rectangular or names a device twice.
+        CommlensError: a count below 1, 2^63 devices or more; a table that is not rectangular or names a device twice.
 
     Example:
         >>> DeviceAssignment(3, 2).device_at(2, 1), DeviceAssignment([[33, 34], [44, 45]]).coordinates_of(44)
@@ -94,17 +95,22 @@ class DeviceAssignment:
         msg = f"expected a device of the device assignment, found {device}; {self} has no such device"
         raise CommlensError(msg)
 
-    def devices_of(self, groups: list[list[int]]) -> list[list[int]]:
-        """Translate groups of global ids, ``replica * partitions + partition``, into groups of devices.
+    def devices_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the devices of global ids, ``replica * partitions + partition``, in an array of the same shape.
 
         Raises:
             CommlensError: an id is no global id of this assignment.
 
         Example:
-            >>> DeviceAssignment([[33, 34], [44, 45]]).devices_of([[0, 2], [3]])
-            [[33, 44], [45]]
+            >>> DeviceAssignment([[33, 34], [44, 45]]).devices_of(np.array([0, 2, 3])).tolist()
+            [33, 44, 45]
         """
-        return [[self.device_at(*divmod(each, self.partitions)) for each in group] for group in groups]
+        number = self.replicas * self.partitions
+        strays = ids[(ids < 0) | (ids >= number)]
+        if strays.size:
+            msg = f"expected global device ids in 0..{number - 1}, found {strays[0]}"
+            raise CommlensError(msg)
+        return ids if self._devices is None else self._devices.reshape(-1)[ids]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeviceAssignment):
@@ -124,13 +130,16 @@ class DeviceAssignment:
 
 
 def check_counts(replicas: int, partitions: int) -> tuple[int, int]:
-    """Insist on counts that a program can run with.
+    """Insist on counts that a program can run with: global ids, ``replica * partitions + partition``, are int64.
 
     Raises:
-        CommlensError: one of the counts is below 1.
+        CommlensError: one of the counts is below 1, or there are 2^63 devices or more.
     """
     if replicas < 1 or partitions < 1:
         msg = f"expected at least 1 replica and 1 partition, found {replicas} and {partitions}"
+        raise CommlensError(msg)
+    if replicas * partitions > INT64_MAX:
+        msg = f"global device ids must fit in 64 bits, {replicas} replicas of {partitions} partitions have more devices"
         raise CommlensError(msg)
     return replicas, partitions
 
@@ -146,7 +155,7 @@ def _table(rows: int | AssignmentArray) -> NDArray[np.int64]:
     except ValueError:
         msg = "expected a rectangular table [replica][partition] of device ids, found rows of different lengths"
         raise CommlensError(msg) from None
-    if table.ndim != 2 or table.dtype.kind not in "iu":
+    if table.ndim != 2 or not fits_int64(table):
         msg = f"expected a table [replica][partition] of device ids, found shape {table.shape} of {table.dtype}"
         raise CommlensError(msg)
     ids, counts = np.unique(table, return_counts=True)

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from commlens.errors import CommlensError
 from commlens.topology.axes import AxisRef
+from commlens.topology.compact_groups import CompactGroups
+from commlens.topology.device_list_base import CollectiveDeviceListBase
 from commlens.topology.device_order import DeviceOrder
 from commlens.topology.digits import count
 from commlens.topology.explicit_groups import ExplicitGroups, GroupsLike
-from commlens.topology.group_list import GroupList
 from commlens.topology.iota import IntArray, IotaTileAssignment
-from commlens.topology.laid_out_groups import LaidOutGroups
 from commlens.topology.mesh import Mesh
 from commlens.topology.recognise import axes_of, iota_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from commlens.topology.messages import CollectiveDeviceListMessage, IotaMessage, MeshAxesMessage
+    from commlens.topology.proto_messages import CollectiveDeviceListMessage, IotaMessage, MeshAxesMessage
 
 _SHOWN_IDS = 64
 """Most ids that a repr shows."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class IotaReplicaGroupList(LaidOutGroups):
+class IotaReplicaGroupList(CompactGroups):
     """A replica group list kept as an iota: ``[2,4]<=[8]``, ``[4,2]<=[2,4]T(1,0)``.
 
     Args:
@@ -69,7 +69,7 @@ class IotaReplicaGroupList(LaidOutGroups):
         Raises:
             CommlensError: for any other number of dimensions.
         """
-        if tile.ndim != len(("groups", "members")):
+        if tile.ndim != 2:
             msg = f"expected an iota of shape (groups, members), found {tile.ndim} dimensions in {tile.text}"
             raise CommlensError(msg)
         groups, members = tile.dims
@@ -143,7 +143,7 @@ class IotaReplicaGroupList(LaidOutGroups):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class MeshAxesReplicaGroupList(LaidOutGroups):
+class MeshAxesReplicaGroupList(CompactGroups):
     """A replica group list kept as axes of a mesh: ``mesh['data'=2,'model'=4] {'data'}``.
 
     The listed axes vary inside a group, in the listed order, the last one fastest; the other axes number the groups in
@@ -231,7 +231,7 @@ class MeshAxesReplicaGroupList(LaidOutGroups):
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class CollectiveDeviceList(GroupList):
+class CollectiveDeviceList(CollectiveDeviceListBase):
     """A replica group list in the documented dual form: groups written out, or an iota inside.
 
     It prints, compares and converts by the form it holds: holding an iota it equals that iota and no list.
@@ -385,7 +385,7 @@ DeviceList: TypeAlias = CollectiveDeviceList | IotaReplicaGroupList | MeshAxesRe
 """Any of the three kinds."""
 
 
-def _to_iota(groups: GroupList) -> IotaReplicaGroupList | None:
+def _to_iota(groups: CollectiveDeviceListBase) -> IotaReplicaGroupList | None:
     tile = groups.layout()
     if tile is None and groups.num_devices_per_group is not None:
         tile = iota_of(groups.to_array())

@@ -50,7 +50,7 @@ class DeviceOrder:
         elif _is_iota_pair(device_ids):
             iota = IotaTileAssignment((number,), *device_ids)
         else:
-            return cls(number, _explicit(np.asarray(device_ids).reshape(-1), number))
+            return cls(number, _explicit(device_ids, number))
         return cls(number, None if iota.is_identity() else iota)
 
     @property
@@ -116,15 +116,16 @@ def _is_iota_pair(
     given: Sequence[int] | npt.NDArray[np.integer] | tuple[Sequence[int], Sequence[int]],
 ) -> TypeGuard[tuple[Sequence[int], Sequence[int]]]:
     """Whether this is ``(reshape_dims, transpose_perm)`` and no flat sequence of ids."""
-    return not isinstance(given, np.ndarray) and len(given) == len(("reshape", "perm")) and not _is_number(given[0])
+    return not isinstance(given, np.ndarray) and len(given) == 2 and not isinstance(given[0], int | np.integer)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | np.integer)
-
-
-def _explicit(ids: npt.NDArray[np.integer], number: int) -> tuple[int, ...] | None:
+def _explicit(given: npt.ArrayLike, number: int) -> tuple[int, ...] | None:
     """The ids as a tuple; None where they are 0..number-1."""
+    try:
+        ids = np.asarray(given).reshape(-1)
+    except ValueError:
+        msg = "device_ids must be a flat sequence or an array, found rows of different lengths"
+        raise CommlensError(msg) from None
     if ids.size != number:
         msg = f"expected {number} device_ids, one per place of the mesh, found {ids.size}"
         raise CommlensError(msg)

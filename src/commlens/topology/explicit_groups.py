@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from commlens.errors import CommlensError
-from commlens.topology.group_list import GroupList, check_group_index
+from commlens.topology.device_list_base import CollectiveDeviceListBase, check_group_index
 from commlens.topology.iota import IntArray
-from commlens.topology.messages import ReplicaGroupMessage
+from commlens.topology.proto_messages import ReplicaGroupMessage
+from commlens.topology.validation import fits_int64
 
 GroupsLike: TypeAlias = Iterable[Sequence[int] | npt.NDArray[np.integer] | ReplicaGroupMessage]
 """Groups as they may be given: sequences or arrays of ids, or ReplicaGroup messages."""
@@ -22,7 +23,7 @@ _HLO_BRACKETS = str.maketrans("[]", "{}", " ")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ExplicitGroups(GroupList):
+class ExplicitGroups(CollectiveDeviceListBase):
     """Groups in one array of ids and one of bounds, both read-only.
 
     Args:
@@ -52,11 +53,10 @@ class ExplicitGroups(GroupList):
         try:
             ids, sizes = _from_array(groups) if _is_array(groups) else _from_rows(groups)
         except (TypeError, ValueError):
-            raise _no_groups() from None
-        offsets = np.zeros(sizes.size + 1, dtype=np.int64)
-        np.cumsum(sizes, out=offsets[1:])
+            raise _not_groups() from None
+        offsets = offsets_of(sizes)
         if ids.shape != (offsets[-1],):
-            raise _no_groups()
+            raise _not_groups()
         return cls(_as_int64(ids), offsets)
 
     def __eq__(self, other: object) -> bool:
@@ -144,6 +144,18 @@ class ExplicitGroups(GroupList):
         return self.ids[self.offsets[index] : self.offsets[index + 1]].tolist()
 
 
+def offsets_of(sizes: npt.NDArray[np.integer]) -> IntArray:
+    """Where each of some groups starts when all stand in one array, and at last the number of ids.
+
+    Example:
+        >>> offsets_of(np.array([2, 1]))
+        array([0, 2, 3])
+    """
+    offsets = np.zeros(sizes.size + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
 def _is_array(groups: GroupsLike) -> TypeGuard[npt.NDArray[np.generic]]:
     return isinstance(groups, np.ndarray)
 
@@ -160,7 +172,7 @@ def _from_rows(groups: GroupsLike) -> tuple[npt.NDArray[np.generic], IntArray]:
     return np.array(list(chain.from_iterable(rows))), np.array([len(row) for row in rows], dtype=np.int64)
 
 
-def _no_groups() -> CommlensError:
+def _not_groups() -> CommlensError:
     return CommlensError("expected groups of device ids: one sequence of integers per group")
 
 
@@ -168,8 +180,7 @@ def _as_int64(values: npt.NDArray[np.generic]) -> IntArray:
     """A copy of the ids as 64-bit integers."""
     if not values.size:
         return np.empty(0, dtype=np.int64)
-    fits = values.dtype.kind == "i" or (values.dtype.kind == "u" and int(values.max()) < 1 << 63)
-    if not fits:
+    if not fits_int64(values):
         msg = "device ids must be integers that fit in 64 bits"
         raise CommlensError(msg)
     return values.astype(np.int64)

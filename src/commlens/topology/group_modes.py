@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from commlens.errors import CommlensError
+from commlens.errors import CommlensError, excerpt
 
 _NAMES = ("kCrossReplica", "kCrossPartition", "kCrossReplicaAndPartition", "kFlattenedID")
 _FLAG_ALWAYS_HAS_A_VALUE = frozenset(
@@ -78,7 +78,7 @@ class CollectiveOpGroupMode(IntEnum):
             if text in (mode.name, mode.snake, str(mode), f"COLLECTIVE_OP_GROUP_MODE_{mode.name}"):
                 return mode
         known = ", ".join(f"{mode} or {mode.snake}" for mode in cls)
-        msg = f"expected a group mode ({known}), found {text!r}"
+        msg = f"expected a group mode ({known}), found {excerpt(text)!r}"
         raise CommlensError(msg)
 
     @classmethod

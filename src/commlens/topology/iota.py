@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from commlens.errors import CommlensError
 from commlens.topology.digits import Digit, align, count, merge, row_major, to_radix
-from commlens.topology.sizes import checked_permutation, checked_sizes, device_count, shorten, whole_numbers
+from commlens.topology.validation import checked_integers, checked_permutation, checked_sizes, device_count, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +58,10 @@ class IotaTileAssignment:
         transpose_perm: order of the reshaped axes, as numpy has it; None for the order they have.
 
     Raises:
-        CommlensError: when a size is below 1, the permutation is none, or the products differ.
+        CommlensError: when a size is below 1, ``transpose_perm`` is no permutation of the reshaped axes, the products
+            differ, or there are 2^63 devices or more.
+
+    Source: ``IotaTileAssignment``, xla/hlo/ir/tile_assignment.h and .cc.
 
     Example:
         >>> tile = IotaTileAssignment((4, 2), (2, 1, 4), (2, 1, 0))
@@ -183,7 +186,7 @@ class IotaTileAssignment:
             >>> IotaTileAssignment((4, 2), (2, 4), (1, 0)).value_at((1, 1))
             5
         """
-        coordinates = whole_numbers(index, "coordinates")
+        coordinates = checked_integers(index, "coordinates")
         inside = len(coordinates) == self.ndim and all(
             0 <= place < size for place, size in zip(coordinates, self.dims, strict=True)
         )
@@ -271,12 +274,9 @@ class IotaTileAssignment:
     def transpose(self, perm: Iterable[int]) -> IotaTileAssignment | None:
         """The array with its dimensions in another order, as numpy transposes.
 
-        Every dimension must be made of whole factors of the reshape axes; where one is not, upstream falls back to an
-        explicit array and the answer here is None. A permutation that moves nothing but sizes of 1 always has an
-        answer.
-
         Returns:
-            The transposed iota, or None where a dimension cannot be cut out of the reshape axes.
+            The transposed iota, or None where no iota has its ids: a dimension, or the dimensions that stay neighbours
+            together, cannot be cut out of the reshape axes. Upstream falls back to an explicit array there.
 
         Raises:
             CommlensError: when ``perm`` is no permutation of the dimensions.
@@ -288,12 +288,7 @@ class IotaTileAssignment:
             True
         """
         order = checked_permutation(perm, self.ndim)
-        dims = tuple(self.dims[axis] for axis in order)
-        moved = [axis for axis in order if self.dims[axis] != 1]
-        if moved == sorted(moved):
-            return self.reshape(dims)
-        places = row_major(self.dims)
-        return IotaTileAssignment.from_digits(dims, chain.from_iterable(self.values_of(places[axis]) for axis in order))
+        return self.compose(IotaTileAssignment([self.dims[axis] for axis in order], self.dims, order))
 
     def values_of(self, positions: Digit) -> tuple[Digit, ...]:
         """The ids that stand at a digit of row-major positions, as digits.
@@ -326,18 +321,20 @@ class IotaTileAssignment:
             for piece in align(values, self.reshape_dims)
         )
 
-    def through(self, order: IotaTileAssignment) -> IotaTileAssignment | None:
-        """Look the ids up in another iota: the array of ``order``'s ids at the row-major positions given by this one.
+    def compose(self, positions: IotaTileAssignment) -> IotaTileAssignment | None:
+        """This iota after another one: the ids that stand at the row-major positions which the other holds.
 
         Returns:
-            The composition, or None where an axis straddles the axes of ``order``.
+            The composition, of the shape of ``positions``, or None where no iota has its ids: a digit of ``positions``
+            straddles axes of this iota.
 
         Example:
             >>> order = IotaTileAssignment((8,), (4, 2), (1, 0))
-            >>> str(IotaTileAssignment((4, 2), (2, 4), (1, 0)).through(order))
+            >>> str(order.compose(IotaTileAssignment((4, 2), (2, 4), (1, 0))))
             'devices=[4,2]<=[8]'
         """
-        return IotaTileAssignment.from_digits(self.dims, chain.from_iterable(map(order.values_of, self.digits)))
+        values = chain.from_iterable(map(self.values_of, positions.digits))
+        return IotaTileAssignment.from_digits(positions.dims, values)
 
 
 def _join(values: Iterable[int]) -> str:

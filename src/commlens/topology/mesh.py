@@ -18,12 +18,12 @@ from commlens.topology.axes import AxisRef, quote
 from commlens.topology.device_order import DeviceIds, DeviceOrder
 from commlens.topology.digits import Digit, row_major
 from commlens.topology.iota import IntArray, IotaTileAssignment, check_expandable
-from commlens.topology.sizes import device_count, whole_numbers
+from commlens.topology.validation import INT64_MAX, checked_integers, device_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from commlens.topology.messages import MeshMessage
+    from commlens.topology.proto_messages import MeshMessage
 
 MAX_AXES = 256
 """Far more than any machine has; some answers cost the square of the number of axes."""
@@ -73,7 +73,7 @@ class Mesh:
         device_ids: DeviceIds = None,
     ) -> None:
         named = tuple(cast("Mapping[str, int]", axes).items() if isinstance(axes, Mapping) else axes)
-        sizes = whole_numbers([size for _, size in named], "axis sizes")
+        sizes = checked_integers([size for _, size in named], "axis sizes")
         names = [name for name, _ in named]
         _check_axes(names, sizes)
         self._set(tuple(zip(names, sizes, strict=True)), DeviceOrder.of(math.prod(sizes), device_ids))
@@ -85,16 +85,20 @@ class Mesh:
 
     @classmethod
     def maximal(cls, device_id: int) -> Mesh:
-        """The mesh of one device, which may have any id.
+        """The mesh of one device, whose id may be any int64 of 0 or more.
+
+        Raises:
+            CommlensError: for anything else.
 
         Example:
             >>> str(Mesh.maximal(5))
             'maximal_mesh[device_id=5]'
         """
-        if device_id < 0:
-            msg = f"expected the id of a device, 0 or more, found {device_id}"
+        (device,) = checked_integers([device_id], "device ids")
+        if not 0 <= device <= INT64_MAX:
+            msg = f"expected the id of a device, 0 or more and in 64 bits, found {device}"
             raise CommlensError(msg)
-        return cls._without_axes(DeviceOrder(1, (device_id,)))
+        return cls._without_axes(DeviceOrder(1, (device,)))
 
     @classmethod
     def _without_axes(cls, order: DeviceOrder) -> Mesh:
@@ -273,7 +277,7 @@ class Mesh:
         if isinstance(name_or_index, str) and not (name_or_index.isascii() and name_or_index.isdigit()):
             msg = f"{_shown(name_or_index)} is not a valid axis name or index in mesh; its axes are {known}"
             raise CommlensError(msg)
-        index = int(name_or_index) if len(str(name_or_index)) < len(str(1 << 63)) else len(names)
+        index = int(name_or_index) if len(str(name_or_index)) < len(str(INT64_MAX)) else len(names)
         if not 0 <= index < len(names):
             msg = f"Axis index must be less than number of axes ({len(names)}), found {index}; the axes are {known}"
             raise CommlensError(msg)

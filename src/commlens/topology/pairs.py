@@ -16,6 +16,7 @@ from commlens.errors import CommlensError, GrammarError
 from commlens.topology.faults import Fault, name_ids
 from commlens.topology.id_lists import parse_id_lists
 from commlens.topology.tokens import Cursor
+from commlens.topology.validation import fits_int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -236,9 +237,7 @@ def _pair_array(pairs: PairsLike) -> IntArray:
         raise CommlensError(msg) from None
     if values.shape[:1] == (0,):
         values = np.empty((0, 2), dtype=np.int64)
-    # numpy turns ints that are too large, or mixed with other things, into uint64, float64 or object.
-    fits = values.dtype.kind == "i" or (values.dtype.kind == "u" and int(values.max()) < 1 << 63)
-    if values.shape[1:] != (2,) or not fits:
+    if values.shape[1:] != (2,) or not fits_int64(values):
         msg = f"{wanted}, found an array of shape {values.shape} with elements of type {values.dtype}"
         raise CommlensError(msg)
     array = values.astype(np.int64)

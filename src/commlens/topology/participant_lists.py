@@ -19,6 +19,7 @@ from commlens.topology.comparison import as_device_list
 from commlens.topology.device_assignment import check_counts
 from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList
 from commlens.topology.digits import Digit, split_inner
+from commlens.topology.explicit_groups import offsets_of
 from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
 from commlens.topology.iota import IotaTileAssignment, check_expandable
 from commlens.topology.pairs import SourceTargetPairs
@@ -51,7 +52,7 @@ def participant_list(
 
     Raises:
         CommlensError: no groups in flattened_id mode; an id that is no replica (partition) of the program, so that no
-            device answers to it; an explicit answer too large to write out.
+            device answers to it; 2^63 devices or more; an explicit answer too large to write out.
 
     Example:
         >>> groups = IotaReplicaGroupList(2, 2)
@@ -64,19 +65,31 @@ def participant_list(
     """
     mode = Mode(mode)
     replicas, partitions = check_counts(replicas, partitions)
-    listed = as_device_list(groups)
+    listed = groups_or_everybody(mode, groups, replicas, partitions)
     if mode is Mode.FLATTENED_ID:
-        return _refuse_none(listed)
-    count = partitions if mode is Mode.CROSS_PARTITION else replicas
-    if listed.num_replica_groups == 0:
-        listed = IotaReplicaGroupList(1, count)
+        return listed
     iota = listed.to_iota()
     if iota is not None:
-        _check_range(mode, 0, iota.num_devices - 1, count)
-        tile = _spread_digits(mode, iota.tile, replicas, partitions, any_group_order=any_group_order)
+        _check_range(mode, 0, iota.num_devices - 1, replicas, partitions)
+        tile = _expand_digits(mode, iota.tile, replicas, partitions, any_group_order=any_group_order)
         if tile is not None:
             return IotaReplicaGroupList.from_tile(tile)
-    return _spread_ids(mode, listed, replicas, partitions)
+    return _expand_ids(mode, listed, replicas, partitions)
+
+
+def groups_or_everybody(mode: Mode, groups: DeviceList | GroupsLike, replicas: int, partitions: int) -> DeviceList:
+    """Give the groups of a collective as a list; where it has none, the one group of all ids that this stands for.
+
+    Raises:
+        CommlensError: no groups in flattened_id mode.
+    """
+    listed = as_device_list(groups)
+    if listed.num_replica_groups:
+        return listed
+    if mode is Mode.FLATTENED_ID:
+        msg = "replica groups cannot be empty for kFlattenedID mode; list the groups, one of all devices if need be"
+        raise CommlensError(msg)
+    return IotaReplicaGroupList(1, _id_count(mode, replicas, partitions))
 
 
 def participant_pairs(mode: Mode | str, pairs: PairsLike, replicas: int, partitions: int) -> SourceTargetPairs:
@@ -106,12 +119,7 @@ def participant_pairs(mode: Mode | str, pairs: PairsLike, replicas: int, partiti
     if mode not in (Mode.CROSS_REPLICA, Mode.CROSS_PARTITION):
         msg = f"expected source-target pairs in mode kCrossReplica or kCrossPartition, found {mode}"
         raise CommlensError(msg)
-    across_replicas = mode is Mode.CROSS_REPLICA
-    _check_ids(mode, ids, replicas if across_replicas else partitions)
-    copies = partitions if across_replicas else replicas
-    check_expandable(ids.size * copies)
-    copy = np.arange(copies, dtype=np.int64)[:, None, None]
-    return SourceTargetPairs((ids * partitions + copy if across_replicas else copy * partitions + ids).reshape(-1, 2))
+    return SourceTargetPairs(_global_ids(mode, ids, replicas, partitions).reshape(-1, 2))
 
 
 def expand_across_replicas(groups: DeviceList | GroupsLike, replicas: int, partitions: int) -> DeviceList:
@@ -146,13 +154,16 @@ def expand_across_replicas(groups: DeviceList | GroupsLike, replicas: int, parti
             return IotaReplicaGroupList.from_tile(tile)
     ids = listed.flattened_replica_groups()
     _check_cover(ids.size == partitions and np.array_equal(np.sort(ids), np.arange(ids.size)), partitions)
-    check_expandable(replicas * partitions)
-    rows = listed.groups()
-    offsets = range(0, replicas * partitions, partitions)
-    return CollectiveDeviceList([[offset + each for each in row] for offset in offsets for row in rows])
+    everywhere = _global_ids(Mode.CROSS_PARTITION, ids, replicas, partitions)
+    return CollectiveDeviceList.from_flat(everywhere.reshape(-1), offsets_of(np.tile(listed.group_sizes(), replicas)))
 
 
-def _spread_digits(
+def _id_count(mode: Mode, replicas: int, partitions: int) -> int:
+    """How many ids there are of the kind that groups of a mode other than flattened_id hold."""
+    return partitions if mode is Mode.CROSS_PARTITION else replicas
+
+
+def _expand_digits(
     mode: Mode, tile: IotaTileAssignment, replicas: int, partitions: int, *, any_group_order: bool
 ) -> IotaTileAssignment | None:
     """Add the digit of the replica or partition to an iota list of shape (groups, members).
@@ -175,41 +186,34 @@ def _spread_digits(
     return IotaTileAssignment.from_digits((groups * added.size, members), (*outer, added, *inner))
 
 
-def _spread_ids(mode: Mode, listed: DeviceList, replicas: int, partitions: int) -> CollectiveDeviceList:
-    count = partitions if mode is Mode.CROSS_PARTITION else replicas
-    _check_ids(mode, listed.flattened_replica_groups(), count)
-    check_expandable(listed.num_devices * (replicas if mode is Mode.CROSS_PARTITION else partitions))
-    if listed.num_devices_per_group is not None:
-        return CollectiveDeviceList(_spread_rows(mode, listed.to_array(), replicas, partitions))
-    rows = (_spread_rows(mode, np.array([group], dtype=np.int64), replicas, partitions) for group in listed.groups())
-    return CollectiveDeviceList([row for block in rows for row in block.tolist()])
+def _expand_ids(mode: Mode, listed: DeviceList, replicas: int, partitions: int) -> CollectiveDeviceList:
+    """Do the same to groups of any kind, id by id."""
+    everywhere = _global_ids(mode, listed.flattened_replica_groups(), replicas, partitions)
+    copies, sizes = len(everywhere), listed.group_sizes()
+    check_expandable(sizes.size * copies)  # empty groups are repeated as well
+    if mode is Mode.CROSS_REPLICA_AND_PARTITION:  # all copies of an id follow it into its group
+        return CollectiveDeviceList.from_flat(everywhere.T.reshape(-1), offsets_of(sizes * copies))
+    size = listed.num_devices_per_group
+    if size is not None:
+        group_major = everywhere.reshape(copies, sizes.size, size).swapaxes(0, 1)
+        return CollectiveDeviceList(group_major.reshape(copies * sizes.size, size))
+    group_of_each = np.tile(np.repeat(np.arange(sizes.size), sizes), copies)
+    order = np.argsort(group_of_each, kind="stable")  # keeps the order of copies, and of the members of each
+    return CollectiveDeviceList.from_flat(everywhere.reshape(-1)[order], offsets_of(np.repeat(sizes, copies)))
 
 
-def _spread_rows(mode: Mode, rows: IntArray, replicas: int, partitions: int) -> IntArray:
-    """Spread groups of one size, shape (groups, members), over the other kind of id."""
-    groups, members = rows.shape
-    replica = np.arange(replicas, dtype=np.int64) * partitions
-    partition = np.arange(partitions, dtype=np.int64)
-    if mode is Mode.CROSS_REPLICA_AND_PARTITION:
-        return (rows[:, :, None] * partitions + partition).reshape(groups, members * partitions)
-    if mode is Mode.CROSS_REPLICA:
-        return (rows[:, None, :] * partitions + partition[:, None]).reshape(groups * partitions, members)
-    return (rows[:, None, :] + replica[:, None]).reshape(groups * replicas, members)
-
-
-def _refuse_none(listed: DeviceList) -> DeviceList:
-    if listed.num_replica_groups == 0:
-        msg = "replica groups cannot be empty for kFlattenedID mode; list the groups, one of all devices if need be"
-        raise CommlensError(msg)
-    return listed
-
-
-def _check_ids(mode: Mode, ids: IntArray, count: int) -> None:
+def _global_ids(mode: Mode, ids: IntArray, replicas: int, partitions: int) -> IntArray:
+    """The global ids that replica or partition ids stand for: one copy of the array per partition or replica."""
     if ids.size:
-        _check_range(mode, int(ids.min()), int(ids.max()), count)
+        _check_range(mode, int(ids.min()), int(ids.max()), replicas, partitions)
+    copies = replicas if mode is Mode.CROSS_PARTITION else partitions
+    check_expandable(max(ids.size, 1) * copies)
+    copy = np.arange(copies, dtype=np.int64).reshape(-1, *[1] * ids.ndim)
+    return copy * partitions + ids if mode is Mode.CROSS_PARTITION else ids * partitions + copy
 
 
-def _check_range(mode: Mode, smallest: int, largest: int, count: int) -> None:
+def _check_range(mode: Mode, smallest: int, largest: int, replicas: int, partitions: int) -> None:
+    count = _id_count(mode, replicas, partitions)
     if smallest < 0 or largest >= count:
         what = "partition" if mode is Mode.CROSS_PARTITION else "replica"
         found = smallest if smallest < 0 else largest

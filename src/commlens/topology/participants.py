@@ -8,30 +8,37 @@ Source: xla/service/collective_ops_utils.h and .cc.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from commlens.errors import CommlensError
 from commlens.topology.comparison import as_device_list
 from commlens.topology.device_assignment import as_device_assignment, check_counts
-from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList
+from commlens.topology.device_lists import CollectiveDeviceList
 from commlens.topology.digits import split_inner
+from commlens.topology.explicit_groups import offsets_of
 from commlens.topology.group_modes import CollectiveOpGroupMode as Mode
 from commlens.topology.iota import check_expandable
-from commlens.topology.participant_lists import participant_list, participant_pairs
+from commlens.topology.participant_lists import groups_or_everybody, participant_list, participant_pairs
 
 if TYPE_CHECKING:
     from commlens.topology.device_assignment import AssignmentArray, DeviceAssignment
     from commlens.topology.device_lists import DeviceList
     from commlens.topology.digits import Digit
     from commlens.topology.explicit_groups import GroupsLike
+    from commlens.topology.iota import IntArray
     from commlens.topology.pairs import PairsLike
 
-_ID_KINDS = {
-    Mode.CROSS_REPLICA: "Replica",
-    Mode.CROSS_PARTITION: "Partition",
-    Mode.CROSS_REPLICA_AND_PARTITION: "Replica",
-    Mode.FLATTENED_ID: "Flattened",
-}
+_ID_KINDS = MappingProxyType(
+    {
+        Mode.CROSS_REPLICA: "Replica",
+        Mode.CROSS_PARTITION: "Partition",
+        Mode.CROSS_REPLICA_AND_PARTITION: "Replica",
+        Mode.FLATTENED_ID: "Flattened",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,7 @@ def get_participating_ids(
 
     Raises:
         CommlensError: no groups and no total; the id stands in two groups or in none. A repeat inside one group goes
-            unnoticed, as upstream.
+            unnoticed, as upstream. A total that is too large to write out.
 
     Source: ``GetParticipatingIDs``.
 
@@ -78,6 +85,7 @@ def get_participating_ids(
         if total_participant_count is None:
             msg = "expected replica groups or the total number of participants, found neither"
             raise CommlensError(msg)
+        check_expandable(total_participant_count)
         return list(range(total_participant_count))
     hits = _groups_with(listed, current_id)
     if len(hits) == 1:
@@ -126,7 +134,7 @@ def get_participating_devices(
         return [assignment.device_at(each, inner) for each in ids for inner in range(partitions)]
     listed = participant_list(mode, groups, replicas, partitions)
     ids = get_participating_ids(mode, replica * partitions + partition, None, listed)
-    return assignment.devices_of([ids])[0]
+    return assignment.devices_of(np.array(ids, dtype=np.int64)).tolist()
 
 
 def get_participating_devices_groups(
@@ -150,7 +158,8 @@ def get_participating_devices_groups(
     """
     assignment = as_device_assignment(device_assignment)
     listed = participant_list(mode, groups, assignment.replicas, assignment.partitions)
-    return assignment.devices_of(listed.groups())
+    devices = assignment.devices_of(listed.flattened_replica_groups())
+    return CollectiveDeviceList.from_flat(devices, offsets_of(listed.group_sizes())).groups()
 
 
 def get_participating_devices_groups_for_source_target_pairs(
@@ -174,8 +183,8 @@ def get_participating_devices_groups_for_source_target_pairs(
         [[33, 44], [34, 45]]
     """
     assignment = as_device_assignment(device_assignment)
-    spread = participant_pairs(mode, pairs, assignment.replicas, assignment.partitions)
-    return assignment.devices_of(spread.groups())
+    joined = participant_pairs(mode, pairs, assignment.replicas, assignment.partitions)
+    return assignment.devices_of(joined.to_array()).tolist()
 
 
 def participant_counts(groups: DeviceList | GroupsLike, mode: Mode | str, replicas: int, partitions: int) -> list[int]:
@@ -192,7 +201,8 @@ def participant_counts(groups: DeviceList | GroupsLike, mode: Mode | str, replic
         upstream does.
 
     Raises:
-        CommlensError: no groups in flattened_id mode, or more counts than can be written out.
+        CommlensError: a count of replicas or partitions below 1, 2^63 devices or more, no groups in flattened_id mode,
+            or more counts than can be written out.
 
     Source: ``GetParticipantCountsForReplicaGroups``.
 
@@ -202,17 +212,11 @@ def participant_counts(groups: DeviceList | GroupsLike, mode: Mode | str, replic
     """
     mode = Mode(mode)
     replicas, partitions = check_counts(replicas, partitions)
-    listed = as_device_list(groups)
+    listed = groups_or_everybody(mode, groups, replicas, partitions)
     repeats = partitions if mode is Mode.CROSS_REPLICA else 1
     factor = partitions if mode is Mode.CROSS_REPLICA_AND_PARTITION else 1
-    if listed.num_replica_groups == 0:
-        if mode is Mode.FLATTENED_ID:
-            msg = "replica groups cannot be empty for kFlattenedID mode; list the groups"
-            raise CommlensError(msg)
-        everybody = partitions if mode is Mode.CROSS_PARTITION else replicas
-        return [everybody * factor] * repeats
     check_expandable(listed.num_replica_groups * repeats)
-    return (listed.group_sizes() * factor).repeat(repeats).tolist()
+    return [size * factor for size in listed.group_sizes().tolist() for _ in range(repeats)]
 
 
 def group_count_and_size(
@@ -225,7 +229,7 @@ def group_count_and_size(
         and cross_partition counts listed groups, as upstream.
 
     Raises:
-        CommlensError: as :func:`participant_counts`.
+        CommlensError: where :func:`participant_counts` would raise.
 
     Source: ``GetReplicaGroupCountAndSize``.
 
@@ -234,9 +238,7 @@ def group_count_and_size(
         (1, 4)
     """
     listed = as_device_list(groups)
-    if isinstance(listed, IotaReplicaGroupList) or (
-        isinstance(listed, CollectiveDeviceList) and listed.iota_replica_group_list is not None
-    ):
+    if listed.form == "iota":
         return listed.num_replica_groups, listed.num_devices_per_group or 0
     counts = participant_counts(listed, mode, replicas, partitions)
     return (len(counts), counts[0]) if len(set(counts)) == 1 else None
@@ -258,6 +260,10 @@ def exclusively_cross(
         Both answers. Groups of one device satisfy both. No groups satisfy what is asked of every group, as upstream,
         although they stand for one group of everybody.
 
+    Raises:
+        CommlensError: a count below 1, 2^63 devices or more, or groups that no iota says and that are too large
+            to write out.
+
     Source: ``IsExclusivelyCrossModule`` and ``IsExclusivelyCrossReplica``.
 
     Example:
@@ -275,10 +281,10 @@ def exclusively_cross(
     halves = None if iota is None else split_inner(iota.tile.digits, iota.num_devices_per_group)
     if halves is not None:
         return _exclusively_cross_digits(halves[1], listed.num_devices, partitions)
-    rows = listed.groups()
+    replica, partition = np.divmod(listed.flattened_replica_groups(), partitions)
     return ExclusivelyCross(
-        cross_module_only=all(len({each // partitions for each in row}) <= 1 for row in rows),
-        cross_replica_only=all(len({each % partitions for each in row}) <= 1 for row in rows),
+        cross_module_only=_constant_in_groups(replica, listed),
+        cross_replica_only=_constant_in_groups(partition, listed),
     )
 
 
@@ -295,9 +301,21 @@ def _exclusively_cross_digits(members: tuple[Digit, ...], devices: int, partitio
     )
 
 
+def _constant_in_groups(values: IntArray, listed: DeviceList) -> bool:
+    """Whether all members of a group have the same value, in every group."""
+    group = _group_of_each(listed)
+    return not np.any((group[1:] == group[:-1]) & (values[1:] != values[:-1]))
+
+
+def _group_of_each(listed: DeviceList) -> IntArray:
+    """The number of its group for each of the ids in a row."""
+    return np.repeat(np.arange(listed.num_replica_groups), listed.group_sizes())
+
+
 def _groups_with(listed: DeviceList, current_id: int) -> list[list[int]]:
-    """All groups that hold an id; each id stands once in a list that is no explicit one."""
-    if isinstance(listed, CollectiveDeviceList) and listed.iota_replica_group_list is None:
-        return [group for group in listed.groups() if current_id in group]
+    """All groups that hold an id; a compact list holds each of its ids once."""
+    if listed.is_written_out:
+        found = np.unique(_group_of_each(listed)[listed.flattened_replica_groups() == current_id])
+        return [listed.group(group) for group in found.tolist()]
     place = listed.group_of(current_id)
     return [] if place is None else [listed.group(place[0])]

@@ -2,6 +2,9 @@
 
 All questions come down to digits (:mod:`commlens.topology.digits`): written-out ids are first read as digits in one
 pass of numpy, layouts have theirs at hand.
+
+XLA has no counterpart: it never turns a list into an iota, nor groups into axes. What is found means the same by the
+rules of xla/hlo/ir/tile_assignment.cc and xla/hlo/ir/mesh_and_axis.cc.
 """
 
 from __future__ import annotations
@@ -175,6 +178,9 @@ def axes_of(groups: Groups, mesh: Mesh) -> tuple[AxisRef, ...] | None:
     Raises:
         CommlensError: where ids would have to be written out, and are too many; see
             :data:`~commlens.topology.iota.EXPANSION_LIMIT`.
+
+    Source: the references are those of ``MeshAxesReplicaGroupList``, xla/hlo/ir/replica_group.cc; XLA does not look
+    for them itself.
 
     Example:
         >>> from commlens.topology import CollectiveDeviceList, Mesh

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from commlens.errors import CommlensError
 from commlens.topology.axes import AxisRef
 from commlens.topology.device_lists import CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList
-from commlens.topology.iota import IotaTileAssignment, whole_numbers
+from commlens.topology.iota import IotaTileAssignment
 from commlens.topology.recognise import axes_of
 from commlens.topology.sharding import Sharding
 from commlens.topology.tiles import as_tile, reshape_tile, resolve_dims, tile_dims, transpose_tile
+from commlens.topology.validation import checked_integers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -210,7 +211,11 @@ def sharding_axes(sharding: Sharding, mesh: Mesh) -> tuple[tuple[AxisRef, ...] |
         [["'batch'"], [], ["'model'"]]
     """
     assignment = _tile_of(sharding)
-    return tuple(axes_of(replication_groups(assignment, [dim]), mesh) for dim in range(len(tile_dims(assignment))))
+    alone = axes_of(replication_groups(assignment, []), mesh)  # the answer for any dimension of size 1: may be many
+    return tuple(
+        alone if size == 1 else axes_of(replication_groups(assignment, [dim]), mesh)
+        for dim, size in enumerate(tile_dims(assignment))
+    )
 
 
 def _tile_of(tile: TileLike | Sharding) -> Tile:
@@ -233,7 +238,7 @@ def _group_last(tile: Tile, outer: list[int], inner: list[int]) -> CollectiveDev
 
 
 def _distinct_dims(dims: Iterable[int], number: int, *, keep_order: bool = False) -> list[int]:
-    found = list(whole_numbers(dims, "dimensions"))
+    found = list(checked_integers(dims, "dimensions"))
     if len(set(found)) < len(found) or not all(0 <= dim < number for dim in found):
         msg = f"expected distinct dimensions in 0..{number - 1}, found {found}"
         raise CommlensError(msg)
@@ -243,7 +248,7 @@ def _distinct_dims(dims: Iterable[int], number: int, *, keep_order: bool = False
 def _run_sizes(dims: Iterable[int], sizes: Iterable[int], counts: Sequence[int]) -> dict[int, int]:
     """Give the size of the runs by dimension."""
     wanted = _distinct_dims(dims, len(counts), keep_order=True)
-    runs = whole_numbers(sizes, "sizes")
+    runs = checked_integers(sizes, "sizes")
     if len(runs) != len(wanted):
         msg = f"expected one size per dimension, found {len(runs)} sizes for {len(wanted)} dimensions"
         raise CommlensError(msg)

@@ -14,7 +14,6 @@ shard_as 1, shard_like 1; with all metadata={...}.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -22,13 +21,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlens.errors import CommlensError, GrammarError
-from commlens.topology.grammar import at_mesh, placed, read_axes, read_iota_order, read_mesh, read_ref
+from commlens.topology.device_list_text import at_mesh, placed, read_axes, read_iota_order, read_mesh, read_ref
 from commlens.topology.iota import IotaTileAssignment
 from commlens.topology.named_sharding import NamedSharding
 from commlens.topology.sharding import ShardGroup, Sharding
 from commlens.topology.subgroups import SUBGROUPS
 from commlens.topology.tiles import as_tile
 from commlens.topology.tokens import Cursor
+from commlens.topology.validation import device_count, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,7 +74,7 @@ def parse_sharding(text: str) -> Sharding:
         '{devices=[2,2,2]<=[2,2,2]T(0,2,1) last_tile_dims={manual, replicated}}'
         >>> parse_sharding("{devices=[2,2]<=[16]}")
         Traceback (most recent call last):
-        commlens.errors.GrammarError: expected as many devices as tiles, found 4 tiles in [2,2] against 16 devices
+        commlens.errors.GrammarError: expected as many devices as tiles, found 4 tiles in [2, 2] against 16 devices
     """
     cursor = Cursor(text)
     cursor.expect("{", "to start a sharding")
@@ -183,25 +183,25 @@ def _read_tile(cursor: Cursor) -> Tile:
     dims = cursor.integers("[", "]", "a number of tiles")
     if cursor.accept("<="):
         reshape, perm = read_iota_order(cursor)
-        _check_number(dims, math.prod(reshape), start)
         with placed(start):
+            _check_number(dims, device_count(reshape))
             return IotaTileAssignment(dims, reshape, perm)
     ids = [cursor.integer("'<=' or a device id")]
     while cursor.accept(","):
         ids.append(cursor.integer("a device id"))
-    _check_number(dims, len(ids), start)
     with placed(start):
+        _check_number(dims, len(ids))
         return as_tile(np.array(ids, dtype=np.int64).reshape(dims))
 
 
-def _check_number(dims: list[int], devices: int, position: int) -> None:
+def _check_number(dims: list[int], devices: int) -> None:
     if not dims or min(dims) < 1:
-        msg = f"expected numbers of tiles of at least 1, found {dims}"
-        raise GrammarError(msg, position=position)
-    if math.prod(dims) != devices:
-        found = f"{math.prod(dims)} tiles in [{','.join(map(str, dims))}] against {devices} devices"
-        msg = f"expected as many devices as tiles, found {found}"
-        raise GrammarError(msg, position=position)
+        msg = f"expected numbers of tiles of at least 1, found {shorten(dims)}"
+        raise CommlensError(msg)
+    tiles = device_count(dims)
+    if tiles != devices:
+        msg = f"expected as many devices as tiles, found {tiles} tiles in {shorten(dims)} against {devices} devices"
+        raise CommlensError(msg)
 
 
 def _read_subgroup(cursor: Cursor) -> Subgroup:

@@ -21,6 +21,7 @@ from commlens.topology.axes import AxisRef
 from commlens.topology.digits import count, row_major
 from commlens.topology.iota import IntArray, IotaTileAssignment
 from commlens.topology.mesh import Mesh
+from commlens.topology.validation import fits_int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,7 +52,7 @@ def as_tile(tile: TileLike) -> Tile:
     if isinstance(tile, IotaTileAssignment):
         return tile
     values = np.asarray(tile)
-    if values.dtype.kind not in "iu" or not values.ndim or not values.size:
+    if not fits_int64(values) or not values.ndim or not values.size:
         msg = f"expected a tile assignment of device ids, found shape {values.shape} with elements of {values.dtype}"
         raise CommlensError(msg)
     ids, repeats = np.unique(values, return_counts=True)
@@ -91,29 +92,8 @@ def transpose_tile(tile: Tile, perm: Sequence[int]) -> Tile:
     """
     if not isinstance(tile, IotaTileAssignment):
         return tile.transpose(perm)
-    moved = _transpose_runs(tile, perm)
+    moved = tile.transpose(perm)
     return tile.to_array().transpose(perm) if moved is None else moved
-
-
-def _transpose_runs(tile: IotaTileAssignment, perm: Sequence[int]) -> IotaTileAssignment | None:
-    """Transpose an iota whose neighbouring dimensions are moved as one where they stay neighbours.
-
-    One dimension alone need not be made of whole factors of the reshape when it and its neighbour together are.
-    """
-    wide = [axis for axis in range(tile.ndim) if tile.dims[axis] > 1]
-    runs: list[list[int]] = []
-    for axis in perm:
-        if axis not in wide:
-            continue
-        place = wide.index(axis)
-        if runs and runs[-1][-1] == place - 1:
-            runs[-1].append(place)
-        else:
-            runs.append([place])
-    in_place = sorted(runs)
-    sizes = [math.prod(tile.dims[wide[place]] for place in run) for run in in_place]
-    moved = tile.reshape(sizes or [1]).transpose([in_place.index(run) for run in runs] or [0])
-    return None if moved is None else moved.reshape([tile.dims[axis] for axis in perm])
 
 
 def tiles_equal(first: Tile | None, second: Tile | None) -> bool:
@@ -190,7 +170,7 @@ def mesh_tile(mesh: Mesh, dims: Sequence[Sequence[AxisRef] | None]) -> Tile:
     order = mesh.order.ids
     if order is None:
         return positions
-    tile = positions.through(order) if isinstance(order, IotaTileAssignment) else None
+    tile = order.compose(positions) if isinstance(order, IotaTileAssignment) else None
     return mesh.order.devices_at(positions.to_array()) if tile is None else tile
 
 

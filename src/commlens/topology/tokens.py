@@ -7,9 +7,11 @@ between any two tokens; strings are in single or double quotes with C escapes.
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from commlens.errors import GrammarError
+from commlens.topology.validation import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 WHITE_SPACE = " \t\r\n\v\f"
 """What may stand between tokens, comments aside."""
-
-INT64_MAX = (1 << 63) - 1
 
 _SHOWN = 40
 """How many characters of a token an error quotes."""
@@ -39,9 +39,10 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
-_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"} | {
-    mark: mark for mark in (b"\\", b"'", b'"', b"?")
-}
+_LETTERS = MappingProxyType(
+    {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+    | {mark: mark for mark in (b"\\", b"'", b'"', b"?")}
+)
 _PLAIN_INTEGERS = re.compile(r"[-0-9, \t\r\n\v\f]*")
 
 
@@ -174,7 +175,7 @@ class Cursor:
         """Take a name, with or without quotes.
 
         Raises:
-            GrammarError: when something else comes, or an escape in a string is none.
+            GrammarError: when something else comes, or a string holds an escape that C does not have.
         """
         token = self._next
         if token.kind == _STRING:
@@ -210,21 +211,13 @@ class Cursor:
         Raises:
             GrammarError: when a mark is missing or an item is no integer that fits in 64 bits.
         """
-        self.expect(opening, "to start a list")
-        start = self._next.start
-        plain = _PLAIN_INTEGERS.match(self._text, start)
+        plain = _PLAIN_INTEGERS.match(self._text, self._next.start + len(opening)) if self.at(opening) else None
         if plain is not None and self._text.startswith(closing, plain.end()):
             numbers = _plain_integers(plain.group())
             if numbers is not None:
                 self._next = self._scan(plain.end() + len(closing))
                 return numbers
-        found: list[int] = []
-        if not self.accept(closing):
-            found.append(self.integer(what))
-            while self.accept(","):
-                found.append(self.integer(what))
-            self.expect(closing, "to end the list")
-        return found
+        return self.items(opening, closing, lambda: self.integer(what))
 
 
 def _plain_integers(text: str) -> list[int] | None:

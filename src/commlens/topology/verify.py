@@ -5,6 +5,7 @@ Source: ``CheckReplicaGroups`` and ``CheckSourceTargetPairs``, xla/service/hlo_v
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,12 +27,14 @@ _WITHOUT_GROUPS = Fault(
     "flattened-without-groups",
     "expected replica groups in mode kFlattenedID, found none; list the groups, one of all devices if need be",
 )
-_KINDS = {
-    Mode.CROSS_REPLICA: "replica",
-    Mode.CROSS_PARTITION: "partition",
-    Mode.CROSS_REPLICA_AND_PARTITION: "replica",
-    Mode.FLATTENED_ID: "global",
-}
+_ID_KINDS = MappingProxyType(
+    {
+        Mode.CROSS_REPLICA: "replica",
+        Mode.CROSS_PARTITION: "partition",
+        Mode.CROSS_REPLICA_AND_PARTITION: "replica",
+        Mode.FLATTENED_ID: "global",
+    }
+)
 _UNCHECKED = frozenset({"collective-broadcast"})
 _UNEVEN_ALLOWED = frozenset({"all-reduce", "all-reduce-start"})
 
@@ -64,6 +67,9 @@ def verify_groups(
     Returns:
         The faults, in the order of the rule, of the rules ``flattened-without-groups``, ``group-empty``,
         ``id-repeated``, ``id-out-of-range``, ``groups-incomplete`` and ``groups-uneven``; empty for valid groups.
+
+    Raises:
+        CommlensError: for a mode that does not exist, and for ids that are no integers of 64 bits.
 
     Example:
         >>> [fault.rule for fault in verify_groups("all-gather", [[0, 1], [1]], "cross_replica", 3, 1)]
@@ -104,6 +110,9 @@ def verify_pairs(
     Returns:
         The faults, of the rules ``id-out-of-range`` and ``pair-repeated``; empty for valid pairs.
 
+    Raises:
+        CommlensError: for a mode that does not exist, and for pairs that are none.
+
     Example:
         >>> [fault.rule for fault in verify_pairs([(0, 1), (1, 1)], "cross_partition", 1, 2)]
         ['pair-repeated']
@@ -126,7 +135,8 @@ def _faults(opcode: str, listed: DeviceList, mode: Mode, count: int | None, *, c
     if not listed.is_written_out:  # even groups that hold each of 0..n-1 once
         if count is not None and (check_single or count != 1):
             number = listed.num_devices
-            yield from _cover_faults(mode, count, range(count, number), range(number, count))
+            missing = range(number, min(count, number + SHOWN))
+            yield from _cover_faults(mode, count, range(count, number), missing, count - number)
         return
     sizes = listed.group_sizes()
     if (sizes == 0).any():
@@ -150,19 +160,27 @@ def _faults(opcode: str, listed: DeviceList, mode: Mode, count: int | None, *, c
 
 
 def _cover_faults(
-    mode: Mode, limit: int, outside: Sequence[int], missing: Sequence[int], missing_total: int | None = None
+    mode: Mode, limit: int, outside: Sequence[int], missing: Sequence[int], missing_total: int
 ) -> Iterator[Fault]:
-    """Faults of groups that should hold the ids below a limit and no others."""
+    """Faults of groups that should hold the ids below a limit and no others.
+
+    Args:
+        mode: what the ids are.
+        limit: how many ids there are.
+        outside: all ids of the groups that are not below it.
+        missing: the first ids below it that are in no group, as many as a sentence names.
+        missing_total: how many of these there are.
+    """
     if outside:
         yield Fault(
             "id-out-of-range",
-            f"expected {_KINDS[mode]} ids in 0..{limit - 1} in mode {mode}, found {name_ids(outside)};"
+            f"expected {_ID_KINDS[mode]} ids in 0..{limit - 1} in mode {mode}, found {name_ids(outside)};"
             " name only what the program has",
         )
     if missing:
         yield Fault(
             "groups-incomplete",
-            f"expected all of the {_KINDS[mode]} ids 0..{limit - 1} in the groups,"
+            f"expected all of the {_ID_KINDS[mode]} ids 0..{limit - 1} in the groups,"
             f" found no {name_ids(missing, missing_total)}; give every one a group",
         )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from commlens.views.columns import Column, Table, laid_out
 from commlens.views.lines import BLANK, BOLD, WARNING, Line, Span, line, styled, wrapped
+from commlens.views.neff_table import bounded
 from commlens.views.words import UNKNOWN, byte_size, counted, cut, printable
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ class EntryFacts(Protocol):
     @property
     def world_size_total(self) -> int | None:
         """Workers by the total reading."""
+        ...
+
+    @property
+    def complete(self) -> bool | None:
+        """Whether nothing is missing that these numbers are made of; None where nothing is known."""
         ...
 
     @property
@@ -171,8 +177,8 @@ def _row(entry: EntryFacts) -> list[Span]:
         Span("none" if entry.neff_size is None else byte_size(entry.neff_size)),
         Span(matches, WARNING if entry.flags_match is False else ""),
         Span(_known(entry.lnc)),
-        Span(_known(entry.world_size_documented)),
-        Span(_known(entry.world_size_total)),
+        Span(bounded(entry.world_size_documented, entry.complete)),
+        Span(bounded(entry.world_size_total, entry.complete)),
         Span(cut(printable(" ".join(lists)), _MOST_TEXT)),
     ]
 

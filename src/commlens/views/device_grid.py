@@ -1,7 +1,7 @@
-"""A picture of devices in a grid, with walls between the groups.
+"""A picture of devices in a grid, with borders between the groups.
 
-Devices of one group lie in one room; a wall stands wherever neighbours belong to different groups. A group that is not
-in one piece is known by its letter (and, on a terminal, its colour).
+A border is drawn wherever neighbours belong to different groups. A group that is not in one piece is known by its
+letter (and, on a terminal, its colour).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from commlens.views.words import cut, pad, printable, width_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_WALLS: Final = " ╵╷│╴┘┐┤╶└┌├─┴┬┼"
-"""The character of a crossing, by the walls that meet there: 1 above, 2 below, 4 left, 8 right."""
+_CROSSINGS: Final = " ╵╷│╴┘┐┤╶└┌├─┴┬┼"
+"""The character of a crossing, by the borders that meet there: 1 above, 2 below, 4 left, 8 right."""
 
-_HORIZONTAL, _VERTICAL = _WALLS[12], _WALLS[3]
+_HORIZONTAL, _VERTICAL = _CROSSINGS[12], _CROSSINGS[3]
 _GAP: Final = "   "
 _OUTSIDE: Final = -2
 _NO_GROUP: Final = -1
@@ -85,8 +85,8 @@ class Grid:
         """Devices in a line."""
         return self.axes[-1].size
 
-    def room(self, device: int | None) -> int:
-        """Return the group that a device lies in."""
+    def group_of(self, device: int | None) -> int:
+        """Return the group that a device is in; a negative number for a hole and for a device of no group."""
         member = None if device is None else self.members.get(device)
         return _NO_GROUP if member is None else member.group
 
@@ -120,16 +120,16 @@ class Picture:
         cells: what each cell says, in the order of the devices.
         cell_width: columns of a cell with a blank on either side.
         margin: columns left of the grid, for the names of the lines.
-        rooms: for each line of all blocks, the groups that its devices lie in, with the outside at both ends.
-        walled: for each line of a block, whether a wall stands above it in any of the blocks.
+        groups: for each line of all blocks, the groups that its devices are in, with the outside at both ends.
+        has_border: for each line of a block, whether there is a border above it in any of the blocks.
     """
 
     grid: Grid
     cells: Sequence[str]
     cell_width: int
     margin: int
-    rooms: Sequence[Sequence[int]]
-    walled: Sequence[bool]
+    groups: Sequence[Sequence[int]]
+    has_border: Sequence[bool]
 
     @property
     def width(self) -> int:
@@ -168,12 +168,12 @@ class Picture:
         yield from self._column_heading()
         for at in range(self.grid.rows):
             row = first_row + at
-            if self.walled[at]:
-                yield self._wall(above, self.rooms[row])
+            if self.has_border[at]:
+                yield self._border(above, self.groups[row])
             cells = self.cells[row * self.grid.columns : (row + 1) * self.grid.columns]
-            yield self._row(_row_name(self.grid, at), self.rooms[row], cells)
-            above = self.rooms[row]
-        yield self._wall(above, outside)
+            yield self._row(_row_name(self.grid, at), self.groups[row], cells)
+            above = self.groups[row]
+        yield self._border(above, outside)
 
     def _column_heading(self) -> Iterator[Line]:
         name = cut(printable(self.grid.axes[-1].name), _SHOWN_AXIS)
@@ -181,24 +181,24 @@ class Picture:
             places = "".join(f" {at:^{self.cell_width}}" for at in range(self.grid.columns))
             yield (Span(pad(name, self.margin - 1, "right") + " " + places.rstrip(), DIM),)
 
-    def _wall(self, above: Sequence[int], below: Sequence[int]) -> Line:
-        """Return the line between two rows of rooms; both begin and end outside."""
+    def _border(self, above: Sequence[int], below: Sequence[int]) -> Line:
+        """Return the line between two lines of devices, given the groups of both, which begin and end outside."""
         text = ""
         for at in range(self.grid.columns + 1):
             right = above[at + 1] != below[at + 1]
-            walls = (above[at] != above[at + 1]) + 2 * (below[at] != below[at + 1])
-            walls += 4 * (above[at] != below[at]) + 8 * right
-            text += _WALLS[walls]
+            borders = (above[at] != above[at + 1]) + 2 * (below[at] != below[at + 1])
+            borders += 4 * (above[at] != below[at]) + 8 * right
+            text += _CROSSINGS[borders]
             if at < self.grid.columns:
                 text += (_HORIZONTAL if right else " ") * self.cell_width
         return (Span(" " * self.margin + text),)
 
-    def _row(self, name: str, rooms: Sequence[int], cells: Sequence[str]) -> Line:
+    def _row(self, name: str, groups: Sequence[int], cells: Sequence[str]) -> Line:
         spans = [Span(pad(name, self.margin - 1, "right") + " " if self.margin else "", DIM)]
         for place, cell in enumerate(cells):
-            room = rooms[place + 1]
-            spans.append(Span(_VERTICAL if rooms[place] != room else " "))
-            spans.append(Span(f" {pad(cell, self.cell_width - 2, 'left')} ", group_style(room) if room >= 0 else DIM))
+            group = groups[place + 1]
+            spans.append(Span(_VERTICAL if groups[place] != group else " "))
+            spans.append(Span(f" {pad(cell, self.cell_width - 2, 'left')} ", group_style(group) if group >= 0 else DIM))
         return (*spans, Span(_VERTICAL))
 
 
@@ -217,16 +217,16 @@ def picture_of(grid: Grid) -> Picture:
         data 1 │ 2 B0   3 B1 │
                └─────────────┘
     """
-    rooms = [[_OUTSIDE, *map(grid.room, devices), _OUTSIDE] for devices in _batched(grid.devices, grid.columns)]
-    walled = [
-        at == 0 or any(rooms[row] != rooms[row - 1] for row in range(at, len(rooms), grid.rows))
+    groups = [[_OUTSIDE, *map(grid.group_of, devices), _OUTSIDE] for devices in _batched(grid.devices, grid.columns)]
+    has_border = [
+        at == 0 or any(groups[row] != groups[row - 1] for row in range(at, len(groups), grid.rows))
         for at in range(grid.rows)
     ]
     id_width = max((len(str(device)) for device in grid.devices if device is not None), default=1)
     cells = [_cell(device, grid.members, id_width) for device in grid.devices]
     row_names = [_row_name(grid, at) for at in range(grid.rows)]
     widest = max(width_of(name) for name in (*row_names, cut(printable(grid.axes[-1].name), _SHOWN_AXIS)))
-    return Picture(grid, cells, 2 + max(map(len, cells)), widest + 1 if widest else 0, rooms, walled)
+    return Picture(grid, cells, 2 + max(map(len, cells)), widest + 1 if widest else 0, groups, has_border)
 
 
 def _batched(values: Sequence[int | None], size: int) -> Iterator[Sequence[int | None]]:

@@ -137,8 +137,7 @@ def _heading(word: str, report: Report) -> Iterator[Span]:
 def _alike(changes: Iterable[Change]) -> list[_Alike]:
     found: dict[Hashable, list[Change]] = {}
     for change in changes:
-        axes = None if change.axes is None else tuple(change.axes)
-        found.setdefault((change.kind, change.opcode, axes, *_facts(change)), []).append(change)
+        found.setdefault((change.kind, change.opcode, change.along, *_facts(change)), []).append(change)
     return [_Alike(group, _what(group)) for group in found.values()]
 
 
@@ -161,7 +160,7 @@ def _what(changes: Sequence[Change]) -> str:
 
 def _cells(group: _Alike) -> list[Span]:
     first, number = group.first, len(group.changes)
-    axes = UNKNOWN if first.axes is None else cut(printable(",".join(first.axes)), _SHOWN_AXES) or "none"
+    axes = UNKNOWN if first.along is None else cut(printable(first.along), _SHOWN_AXES)
     return [
         Span(first.kind, _STYLES[first.kind]),
         Span(f"{number:,}"),

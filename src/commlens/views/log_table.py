@@ -12,7 +12,7 @@ from commlens.views.words import UNKNOWN, counted, cut, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from commlens.analysis import Candidate, LogExplanation, LogMessage
+    from commlens.analysis import Candidate, LogExplanation, LogMessage, Said
 
 _MOST_MESSAGES: Final = 100
 _MOST_CANDIDATES: Final = 50
@@ -98,12 +98,27 @@ def said_of(message: LogMessage) -> str:
         "" if said.op_id is None else f"op_id {said.op_id}",
         "" if said.channel_id is None else f"channel {said.channel_id}",
         said.opcode or "",
+        _elements(said),
         "" if said.names is None else " or ".join(said.names),
         "" if said.op_name is None else f"op_name {said.op_name}",
         "" if said.module is None else f"in {said.module}",
         *(f"{name} {number}" for name, number in (said.numbers or {}).items()),
     ]
     return cut(printable(", ".join(part for part in parts if part)), _MOST_WHY) or "nothing of a collective's own"
+
+
+def _elements(said: Said) -> str:
+    """Say how many elements a message counts.
+
+    Example:
+        >>> from commlens.analysis import Said
+        >>> _elements(Said(elements_in=1)), _elements(Said(elements_in=64, elements_out=256))
+        ('1 element in', '64 elements in, 256 out')
+    """
+    put_in, got_out = said.elements_in, said.elements_out
+    if put_in is None:
+        return "" if got_out is None else f"{counted(got_out, 'element')} out"
+    return f"{counted(put_in, 'element')} in" + ("" if got_out is None else f", {got_out:,} out")
 
 
 def notes_of(message: LogMessage, answer: LogExplanation) -> Iterator[tuple[str, str]]:

@@ -34,6 +34,7 @@ CC_COLUMNS: Final = (
     "world_size_documented",
     "world_size_total",
     "rank_world_size",
+    "complete",
 )
 """Columns of the CSV form: a line per topology and set of pairs."""
 
@@ -53,6 +54,7 @@ CACHE_COLUMNS: Final = (
     "src_target_pairs",
     "world_size_documented",
     "world_size_total",
+    "complete",
     "problems",
 )
 """Columns of the CSV form of a cache: a line per entry."""
@@ -85,6 +87,7 @@ class CCInfoView:
             answer.world_size_documented,
             answer.world_size_total,
             answer.rank_world_size,
+            answer.complete,
         ]
         rows: list[Sequence[object]] = [
             ("replica_groups", place, row.num_groups, row.group_size, row.num_ranks, row.text)

@@ -128,6 +128,11 @@ class CCAnswer(Protocol):
         ...
 
     @property
+    def complete(self) -> bool:
+        """Whether the groups or pairs of every collective are known; else these numbers are lower bounds."""
+        ...
+
+    @property
     def refusals(self) -> Sequence[str]:
         """Why the documented reading has none."""
         ...
@@ -196,9 +201,10 @@ def cc_lines(answer: CCAnswer, width: int | None) -> Iterator[Line]:
 def cc_facts(answer: CCAnswer) -> Iterator[tuple[str, str]]:
     """Yield names and texts of what a program says as a whole."""
     documented, total = answer.world_size_documented, answer.world_size_total
+    first, second = (bounded(number, answer.complete) for number in (documented, total))
     how = {
-        "documented": f"{_known(documented)} by the documented reading: a topology counts by its largest group",
-        "total": f"{_known(total)} by the total reading: a topology counts by all its groups together",
+        "documented": f"{first} by the documented reading: a topology counts by its largest group",
+        "total": f"{second} by the total reading: a topology counts by all its groups together",
     }
     yield "world size", how.pop(answer.reading, UNKNOWN)
     if documented != total:
@@ -211,6 +217,16 @@ def cc_facts(answer: CCAnswer) -> Iterator[tuple[str, str]]:
         yield "warnings", f"{warnings:,} on standard error, and in --format json"
     if answer.cores_per_lnc is not None:
         yield "cores", f"{counted(answer.cores_per_lnc, 'physical core')} per rank"
+
+
+def bounded(number: int | None, complete: bool | None) -> str:
+    """Return a world size, as a lower bound where something is missing.
+
+    Example:
+        >>> bounded(4096, True), bounded(4096, False), bounded(None, False)
+        ('4,096', '>= 4,096', '?')
+    """
+    return f">= {_known(number)}" if number is not None and complete is False else _known(number)
 
 
 def cc_tables(answer: CCAnswer) -> Iterator[Table]:

@@ -99,4 +99,6 @@ def _axes_notes(report: Report, kinds: Sequence[Kind]) -> Iterator[str]:
 def _why_no_axes(report: Report) -> str:
     if report.mesh is None:
         return "axes ?: the module names no mesh; give one, such as --mesh data=2,model=4."
-    return "axes ?: the groups do not lie along axes of the mesh."
+    if report.notes:
+        return f"axes ?: {'; '.join(report.notes)}."
+    return "axes ?: the groups do not lie along axes of the mesh, in the order of their members."

@@ -25,6 +25,7 @@ from commlens.analysis.checks import (
     size_one_axis,
     start_done_unpaired,
     unread,
+    used_before_defined,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 RULES: Final[tuple[Rule, ...]] = (
     unread.RULE,
+    used_before_defined.RULE,
     id_out_of_range.RULE,
     id_repeated.RULE,
     group_empty.RULE,

@@ -6,18 +6,17 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.questions import figures_of
-from commlens.analysis.checks.tracing import results_of, slices_of, values_of
-from commlens.analysis.checks.uses import Flows
-from commlens.analysis.checks.words import in_bytes
-from commlens.analysis.wire import ring_bytes
+from commlens.analysis.checks.dataflow import results_of, slices_of, value_of
+from commlens.analysis.checks.def_use import Flows
+from commlens.analysis.checks.queries import figures_of
+from commlens.analysis.wire import in_bytes, ring_bytes
 from commlens.hlo import Example, Finding, Rule, UnreadableError, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from commlens.analysis.checks.tracing import Value
-    from commlens.hlo import Shape, Subject
+    from commlens.analysis.checks.dataflow import Value
+    from commlens.hlo import Shape, Site, Subject
 
 _BOUNDS: Final = re.compile(r"\[(\d{1,18}):(\d{1,18})(:\d{1,18})?\]")
 
@@ -26,17 +25,24 @@ def find(subject: Subject) -> Iterator[Finding]:
     """Name every result of an all-gather that is only used by slices which together take less than the whole."""
     flows = subject.ask(Flows)
     for site in subject.sites:
-        signature = site.signature
-        groups = figures_of(subject, site).participation.groups if signature.opcode == "all-gather" else None
-        number = 0 if groups is None else groups.num_devices_per_group or 0
-        for value in values_of(flows, site.instruction) if number > 1 else ():
-            for place, values in (results_of(value, len(signature.result_shapes)) or {}).items():
-                shape = signature.result_shapes[place] if place < len(signature.result_shapes) else None
-                cuts = slices_of(flows, values)
-                used = None if shape is None or not cuts else _used(shape, number, cuts)
-                if shape is not None and cuts and used is not None:
+        if site.signature.opcode == "all-gather":
+            number = figures_of(subject, site).participation.group_size or 0
+            for shape, cuts in _sliced(flows, site) if number > 1 else ():
+                used = _used(shape, number, cuts)
+                if used is not None:
                     message = _message(shape, number, cuts, used)
                     yield Finding.about(message, site, *(cut.instruction for cut in cuts))
+
+
+def _sliced(flows: Flows, site: Site) -> Iterator[tuple[Shape, Sequence[Value]]]:
+    """Yield the shapes of the results that nothing but slices are made of, each with those."""
+    shapes = site.signature.result_shapes
+    value = value_of(flows, site.instruction)
+    results = None if value is None else results_of(value, len(shapes))
+    for place, values in (results or {}).items():
+        cuts = slices_of(flows, values)
+        if cuts and place < len(shapes):
+            yield shapes[place], cuts
 
 
 def _used(shape: Shape, number: int, cuts: Sequence[Value]) -> int | None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.by_device import assumption, parts_of_group
-from commlens.analysis.checks.questions import figures_of
-from commlens.analysis.checks.tracing import results_of, slices_of, values_of
-from commlens.analysis.checks.uses import Flows
-from commlens.analysis.checks.words import in_bytes
-from commlens.analysis.wire import ring_bytes
+from commlens.analysis.checks.dataflow import results_of, slices_of, value_of
+from commlens.analysis.checks.def_use import Flows
+from commlens.analysis.checks.member_slices import assumption, parts_of_group
+from commlens.analysis.checks.queries import figures_of
+from commlens.analysis.wire import in_bytes, ring_bytes
 from commlens.hlo import Example, Finding, Rule, UnreadableError, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from commlens.analysis.checks.tracing import Value
+    from commlens.analysis.checks.dataflow import Value
     from commlens.analysis.figures import Figures
     from commlens.hlo import Signature, Site, Subject
 
@@ -25,8 +24,7 @@ def find(subject: Subject) -> Iterator[Finding]:
     for site in subject.sites:
         if site.signature.opcode == "all-reduce" and site.signature.groups is not None:
             figures = figures_of(subject, site)
-            groups = figures.participation.groups
-            number = 0 if groups is None else groups.num_devices_per_group or 0
+            number = figures.participation.group_size or 0
             if number > 1 and (parts := _parts(subject, site, figures)):
                 cuts = [cut for cuts in parts.values() for cut in cuts]
                 message = _message(site.signature, parts.keys(), number, cuts) + assumption(subject, figures)
@@ -37,14 +35,15 @@ def _parts(subject: Subject, site: Site, figures: Figures) -> Mapping[int, Seque
     """Return the results, by their places, of which devices only use their own parts, with the slices."""
     flows, number = subject.ask(Flows), len(site.signature.result_shapes)
     found: dict[int, Sequence[Value]] = {}
-    for value in values_of(flows, site.instruction):
-        for place, values in (results_of(value, number) or {}).items():
-            cuts = slices_of(flows, values)
-            try:
-                if cuts and place < number and all(parts_of_group(subject, figures, cut) for cut in cuts):
-                    found[place] = cuts
-            except UnreadableError:
-                continue
+    value = value_of(flows, site.instruction)
+    results = None if value is None else results_of(value, number)
+    for place, values in (results or {}).items():
+        cuts = slices_of(flows, values)
+        try:
+            if cuts and place < number and all(parts_of_group(subject, figures, cut) for cut in cuts):
+                found[place] = cuts
+        except UnreadableError:
+            continue
     return found
 
 

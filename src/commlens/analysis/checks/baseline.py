@@ -13,7 +13,7 @@ from commlens.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from commlens.analysis.checks.running import Problem
+    from commlens.analysis.checks.problems import Problem
 
 _SCHEMA: Final = "commlens.check/1"
 _WANTED: Final = "expected the answer of commlens check --format json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.analysis.axis_names import NO_AXES, axes_key
-from commlens.analysis.meant_axes import axes_in_order
+from commlens.analysis.effective_axes import axes_up_to_order
 from commlens.hlo import check_listable
 from commlens.topology import CollectiveDeviceList, Mesh, MeshAxesReplicaGroupList, parse_axes
 
@@ -48,7 +48,7 @@ def cliques_of(groups: DeviceList) -> Cliques:
     """
     number = groups.num_devices
     line = Mesh({_LINE: max(number, 1)})
-    refs = axes_in_order(groups, line, "any")
+    refs = axes_up_to_order(groups, line, "any")
     if refs is None:
         check_listable(groups)
         listed = CollectiveDeviceList(sorted(sorted(set(group)) for group in groups.groups()))
@@ -80,7 +80,8 @@ def clashing(found: Sequence[Cliques]) -> list[Cliques]:
         for even in evens[:2]:  # a group that is the same in one differs from the other
             if any(len(group) > 1 and _differs(group, even.groups) for group in each.groups.groups()):
                 bad |= {each.key, even.key}
-    return [each for each in found if each.key in bad | _clashing_lists(lists)]
+    bad |= _clashing_lists(lists)
+    return [each for each in found if each.key in bad]
 
 
 def _clashing_lists(lists: Sequence[Cliques]) -> set[object]:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from commlens.analysis.checks.tracing import argument_of, callee_of
+from commlens.analysis.checks.dataflow import CALLS, argument_of, callee_of
 from commlens.hlo import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from commlens.analysis.checks.tracing import Value
-    from commlens.analysis.checks.uses import Flows
+    from commlens.analysis.checks.dataflow import Value
+    from commlens.analysis.checks.def_use import Flows
     from commlens.hlo import Instruction
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -35,16 +35,16 @@ _BITS: Final = 62
 _SAME: Final = frozenset({"copy", "bitcast", "reshape", "convert", "broadcast"})
 _NUMBER: Final = re.compile(r"-?\d{1,18}")
 _TABLE: Final = re.compile(r"\{[\s\d,-]*\}")
-_INTO: Final = frozenset({"fusion", "call"})
 
 
 def _divided(left: Numbers, right: Numbers) -> Numbers:
-    """Divide as HLO does, towards zero; whatever stands below a line of 0 does not matter."""
+    """Divide as XLA does: towards zero, and by zero to -1."""
     safe = np.where(right == 0, 1, right)
     return np.where(right == 0, -1, np.sign(left) * np.sign(safe) * (np.abs(left) // np.abs(safe)))
 
 
 def _remainder(left: Numbers, right: Numbers) -> Numbers:
+    """Return what division leaves, as XLA does: with the sign of the dividend, and by zero the dividend."""
     return np.where(right == 0, left, left - _divided(left, right) * right)
 
 
@@ -128,7 +128,7 @@ class DeviceValues:
                 return None if argument is None else self.of(argument, depth + 1)
             case "dynamic-slice":
                 return self._looked_up(value, depth)
-            case opcode if opcode in _INTO:
+            case opcode if opcode in CALLS:
                 inner = callee_of(self.flows, value)
                 return None if inner is None else self.of(inner, depth + 1)
             case opcode:

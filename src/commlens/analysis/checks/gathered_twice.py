@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.analysis.checks.questions import figures_of
-from commlens.analysis.checks.tracing import origin_of, values_of
-from commlens.analysis.checks.uses import Flows
-from commlens.analysis.checks.words import in_bytes
-from commlens.hlo import Example, Finding, Rule, UnreadableError, check_listable, one_spelling, some_of
+from commlens.analysis.checks.dataflow import origin_of, value_of
+from commlens.analysis.checks.def_use import Flows
+from commlens.analysis.checks.queries import Spellings, figures_of
+from commlens.analysis.wire import in_bytes
+from commlens.hlo import Example, Finding, Rule, UnreadableError, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,37 +51,18 @@ def find(subject: Subject) -> Iterator[Finding]:
 def _gathered(subject: Subject, site: Site) -> _Gathered | None:
     """Return what a site gathers; None where that cannot be told."""
     flows, signature = subject.ask(Flows), site.signature
-    groups = figures_of(subject, site).participation.groups
+    groups, value = figures_of(subject, site).participation.groups, value_of(flows, site.instruction)
+    if groups is None or value is None or value.position in value.frame.uses.graph.broken:
+        return None
     try:
-        for value in values_of(flows, site.instruction) if groups is not None else ():
-            origins = [origin_of(flows, operand, _LOOKED_THROUGH) for operand in value.operands]
-            operands = tuple((origin.value.position, origin.element) for origin in origins)
-            is_here = all(origin.value.frame is value.frame for origin in origins)
-            is_whole = value.position not in value.frame.uses.graph.broken
-            if groups is not None and operands and is_here and is_whole:
-                spelled = subject.ask(_Spellings).of(groups)
-                return _Gathered(
-                    site.computation_name, operands, signature.dimensions, signature.result_shapes, spelled
-                )
+        origins = [origin_of(flows, operand, _LOOKED_THROUGH) for operand in value.operands]
+        if not origins or any(origin.value.frame is not value.frame for origin in origins):
+            return None
+        operands = tuple((origin.value.position, origin.element) for origin in origins)
+        spelled = subject.ask(Spellings).of(groups)
     except (UnreadableError, LookupError):
         return None
-    return None
-
-
-class _Spellings:
-    """Group lists in one spelling; many collectives share a list, which is looked at once."""
-
-    def __init__(self, _: Subject) -> None:
-        self._known: dict[int, tuple[DeviceList, DeviceList]] = {}
-
-    def of(self, groups: DeviceList) -> DeviceList:
-        """Return a list in the one spelling."""
-        known = self._known.get(id(groups))
-        if known is None or known[0] is not groups:
-            if groups.layout() is None:
-                check_listable(groups)
-            known = self._known[id(groups)] = (groups, one_spelling(groups))
-        return known[1]
+    return _Gathered(site.computation_name, operands, signature.dimensions, signature.result_shapes, spelled)
 
 
 def _message(subject: Subject, sites: Sequence[Site]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from commlens.analysis.checks.questions import sites_with
+from commlens.analysis.checks.queries import sites_with
 from commlens.hlo import Example, Rule
 
 RULE: Final = Rule(

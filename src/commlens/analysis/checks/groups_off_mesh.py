@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.questions import faults_of, figures_of, survey_of
-from commlens.analysis.meant_axes import axes_in_order
+from commlens.analysis.checks.queries import context_of, faults_of, figures_of
+from commlens.analysis.effective_axes import axes_up_to_order
+from commlens.analysis.meshes import size_fault
 from commlens.hlo import Example, Finding, Rule, shortened
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ def find(subject: Subject) -> Iterator[Finding]:
     mesh = _mesh(subject)
     if mesh is None:
         return
-    devices = subject.num_devices
-    if devices is not None and devices != mesh.num_devices:
-        yield Finding(f"expected a mesh of the program's {devices:,} devices, found {mesh} of {mesh.num_devices:,}")
+    fault = size_fault(mesh, subject.num_devices)
+    if fault is not None:
+        yield Finding(fault)
         return
     faults = subject.ask(faults_of)
     for site in subject.sites:
@@ -35,7 +36,7 @@ def find(subject: Subject) -> Iterator[Finding]:
 
 def _mesh(subject: Subject) -> Mesh | None:
     """Return the mesh that the program means: one with names that somebody gave, not one that the partitioner made."""
-    mesh = subject.ask(survey_of).mesh
+    mesh = subject.ask(context_of).mesh
     stated = subject.mesh is not None or subject.module.mesh is not None
     return mesh if mesh is not None and mesh.axes and (stated or not mesh.has_generated_names) else None
 
@@ -45,7 +46,7 @@ def _is_off(figures: Figures, mesh: Mesh) -> bool:
     groups = figures.participation.groups
     if groups is None:
         return figures.participation.pairs is not None
-    return groups.num_devices != mesh.num_devices or axes_in_order(groups, mesh, "any") is None
+    return groups.num_devices != mesh.num_devices or axes_up_to_order(groups, mesh, "any") is None
 
 
 def _message(figures: Figures, mesh: Mesh) -> str:

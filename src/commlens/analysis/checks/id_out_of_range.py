@@ -6,7 +6,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.questions import range_of, sites_with, survey_of
+from commlens.analysis.checks.queries import context_of, range_of, sites_with
 from commlens.hlo import Example, Rule
 from commlens.topology import CollectiveOpGroupMode as Mode
 
@@ -45,7 +45,7 @@ def _cures(subject: Subject, signature: Signature) -> Iterator[str]:
         return
     number = largest + 1
     yield from _other_modes(subject, signature, number)
-    mode = subject.ask(survey_of).figures_of(signature).mode
+    mode = subject.ask(context_of).figures_of(signature).mode
     if mode is not None:
         yield f"run the program on {number} {_COUNTED[mode]}"
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.analysis.checks.questions import figures_of
-from commlens.analysis.checks.reducers import reduction_of
-from commlens.analysis.checks.tracing import Origin, origin_of, values_of
-from commlens.analysis.checks.uses import Flows
-from commlens.hlo import Example, Finding, Rule, UnreadableError, check_listable, one_spelling
+from commlens.analysis.checks.dataflow import Origin, origin_of, value_of
+from commlens.analysis.checks.def_use import Flows
+from commlens.analysis.checks.queries import Spellings, figures_of
+from commlens.hlo import Example, Finding, Rule, UnreadableError, reducer_of, reduction_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from commlens.hlo import Instruction, Shape, Site, Subject
+    from commlens.hlo import Instruction, ReductionKind, Shape, Site, Subject
     from commlens.topology import DeviceList
 
 _INDEX_TYPES: Final = frozenset({"s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"})
@@ -53,7 +52,7 @@ def find(subject: Subject) -> Iterator[Finding]:
     by_computation: dict[str, tuple[list[Site], list[Site]]] = {}
     for site in subject.sites:
         if site.signature.opcode == "all-reduce":
-            kind = reduction_of(subject, site)
+            kind = _reduction_of(subject, site)
             sums, extremes = by_computation.setdefault(site.computation_name, ([], []))
             if kind == "sum" and any(each.element_type in _INDEX_TYPES for each in site.signature.operand_shapes):
                 sums.append(site)
@@ -62,6 +61,25 @@ def find(subject: Subject) -> Iterator[Finding]:
     for sums, extremes in by_computation.values():
         if sums:
             yield from _compare(subject, sums, extremes)
+
+
+def _reduction_of(subject: Subject, site: Site) -> ReductionKind | None:
+    """Return what a collective reduces with, None where that is none of XLA's reductions or cannot be made out."""
+    try:
+        reducer = reducer_of(site.instruction)
+        if reducer is None:
+            return None
+        known = subject.ask(_kinds)
+        if reducer.name not in known:
+            known[reducer.name] = reduction_kind(reducer)
+        return known[reducer.name]
+    except (UnreadableError, LookupError):
+        return None
+
+
+def _kinds(_: Subject) -> dict[str, ReductionKind | None]:
+    """Return where reductions are kept by the name of their reducer: many collectives share a few."""
+    return {}
 
 
 def _compare(subject: Subject, sums: Sequence[Site], extremes: Sequence[Site]) -> Iterator[Finding]:
@@ -73,27 +91,26 @@ def _compare(subject: Subject, sums: Sequence[Site], extremes: Sequence[Site]) -
         by_kind.setdefault(value.kind, value)
     for index in (operand for site in sums for operand in _operands(subject, site)):
         if index.shape.element_type in _INDEX_TYPES:
-            maker = index.origin.value.instruction
+            maker, picked = index.origin.value.instruction, _picks(subject, index)
             partner = next((each for each in by_maker.get(maker, ()) if _are_pair(index, each)), None)
-            if partner is None and not _picks(subject, index) and _is_called_index(index):
+            if partner is None and not picked and _is_called_index(index):
                 partner = by_kind.get(index.kind)
-            if partner is not None or _picks(subject, index):
+            if partner is not None or picked:
                 yield _finding(subject, index, partner)
 
 
 def _operands(subject: Subject, site: Site) -> Iterator[_Operand]:
     """Yield the operands of an all-reduce with their origins, none where they cannot be made out."""
     flows, groups = subject.ask(Flows), figures_of(subject, site).participation.groups
+    value = value_of(flows, site.instruction)
+    if groups is None or value is None:
+        return
     try:
-        for value in values_of(flows, site.instruction) if groups is not None else ():
-            operands = value.operands
-            for operand in operands if len(operands) == len(site.signature.operand_shapes) else ():
-                if groups is not None:
-                    if groups.layout() is None:
-                        check_listable(groups)
-                    instruction, origin = operand.instruction, origin_of(flows, operand)
-                    elements = origin.value.instruction.shape.elements
-                    yield _Operand(site, instruction, instruction.shape, origin, elements, one_spelling(groups))
+        operands = value.operands
+        for operand in operands if len(operands) == len(site.signature.operand_shapes) else ():
+            instruction, origin = operand.instruction, origin_of(flows, operand)
+            elements = origin.value.instruction.shape.elements
+            yield _Operand(site, instruction, instruction.shape, origin, elements, subject.ask(Spellings).of(groups))
     except (UnreadableError, LookupError):
         return
 
@@ -131,7 +148,7 @@ def _finding(subject: Subject, operand: _Operand, partner: _Operand | None) -> F
         maker = operand.origin.value.instruction.name
         beside = f"{maker} picked it together with a value"
     else:
-        beside = f"{partner.site.name} takes the {reduction_of(subject, partner.site)} of the values it belongs to"
+        beside = f"{partner.site.name} takes the {_reduction_of(subject, partner.site)} of the values it belongs to"
     message = (
         f"expected the index {name} to be taken from the device with the picked value, found a sum over the devices, "
         f"while {beside}; sum it only where that value is, and 0 elsewhere"

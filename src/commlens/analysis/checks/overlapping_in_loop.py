@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from commlens.analysis.checks.cliques import clashing, cliques_of
-from commlens.analysis.checks.questions import figures_of
+from commlens.analysis.checks.queries import figures_of
 from commlens.hlo import Example, Finding, Rule, shortened, some_of, trip_count
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def find(subject: Subject) -> Iterator[Finding]:
     """Name, per loop, the collectives whose groups overlap with others."""
     cliques: dict[int, Cliques] = {}
     for loop, sites in _by_loop(subject).items():
-        trips = trip_count(loop)
-        if trips is not None and trips < _TWICE:
+        runs = _runs_of(subject.found.call_graph, loop)
+        if runs is not None and runs < _TWICE:
             continue
         found: dict[object, Cliques] = {}
         by_groups: dict[object, list[Site]] = {}
@@ -36,7 +36,13 @@ def find(subject: Subject) -> Iterator[Finding]:
                 by_groups.setdefault(key, []).append(site)
         parts = [by_groups[each.key] for each in clashing(list(found.values()))]
         if parts:
-            yield Finding.about(_message(subject, loop, trips, parts), *(site for part in parts for site in part))
+            yield Finding.about(_message(subject, loop, runs, parts), *(site for part in parts for site in part))
+
+
+def _runs_of(graph: CallGraph, loop: Instruction) -> int | None:
+    """Return how often the body of a loop runs, one of a single round as often as it is reached; None for unknown."""
+    trips = trip_count(loop)
+    return graph.executions(loop.computation.name) if trips == 1 else trips
 
 
 def _by_loop(subject: Subject) -> Mapping[Instruction, list[Site]]:
@@ -69,11 +75,11 @@ def _find_loops(graph: CallGraph, name: str, known: dict[str, tuple[Instruction,
         known[current] = tuple(dict.fromkeys(loop for loops in around for loop in loops))
 
 
-def _message(subject: Subject, loop: Instruction, trips: int | None, parts: Sequence[Sequence[Site]]) -> str:
-    runs = "an unknown number of times" if trips is None else f"{trips:,} times"
+def _message(subject: Subject, loop: Instruction, runs: int | None, parts: Sequence[Sequence[Site]]) -> str:
+    often = "an unknown number of times" if runs is None else f"{runs:,} times"
     kinds = some_of([_kind(subject, part) for part in parts])
     return (
-        f"expected the groups of the collectives in the loop {loop.name}, which runs {runs}, to be the same or apart, "
+        f"expected the groups of the collectives in the loop {loop.name}, which runs {often}, to be the same or apart, "
         f"found devices that are in several: {kinds}; they must be issued in the same order on every device"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.members import pairs_key
+from commlens.analysis.participant_keys import pairs_key
 from commlens.hlo import Example, Finding, Rule, UnreadableError, shortened, signature_of, some_of
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.questions import figures_of
+from commlens.analysis.checks.dataflow import value_of
+from commlens.analysis.checks.def_use import Flows
+from commlens.analysis.checks.queries import figures_of
 from commlens.analysis.checks.start_done_unpaired import ends_of, go_together
-from commlens.analysis.checks.tracing import values_of
-from commlens.analysis.checks.uses import Flows
 from commlens.hlo import Example, Finding, Rule, UnreadableError
 
 if TYPE_CHECKING:
@@ -23,9 +23,8 @@ def find(subject: Subject) -> Iterator[Finding]:
     """Compare the shapes of every collective that states its own."""
     for site in subject.sites:
         if site.signature.via is None:  # other forms have shapes of their own, such as those of a fusion
-            groups = figures_of(subject, site).participation.groups
-            size = 0 if groups is None else groups.num_devices_per_group or 0
-            for message in _mismatches(site.signature, size if size > 1 else None):
+            size = figures_of(subject, site).participation.group_size
+            for message in _mismatches(site.signature, size if size is not None and size > 1 else None):
                 yield Finding.about(message, site)
             if site.signature.is_async:
                 yield from _done(subject.ask(Flows), site)
@@ -34,18 +33,20 @@ def find(subject: Subject) -> Iterator[Finding]:
 def _done(flows: Flows, site: Site) -> Iterator[Finding]:
     """Compare what the done of a start gives with the results that the start states."""
     stated = [str(shape) for shape in site.signature.result_shapes]
-    for value in values_of(flows, site.instruction):
-        try:
-            dones, _ = ends_of(value.frame.uses, value.position)
-            shapes = [[str(leaf) for leaf in done.shape.leaves()] for done in dones]
-        except UnreadableError:  # a rule of its own says so
-            continue
-        for done, found in zip(dones, shapes, strict=True):
-            if found != stated and go_together(site.instruction, done):
-                message = (
-                    f"expected the done to have the results of its start, {', '.join(stated)}, found {', '.join(found)}"
-                )
-                yield Finding.about(message, site, done)
+    value = value_of(flows, site.instruction)
+    if value is None:
+        return
+    try:
+        dones, _ = ends_of(value)
+        shapes = [[str(leaf) for leaf in done.shape.leaves()] for done in dones]
+    except UnreadableError:  # a rule of its own says so
+        return
+    for done, found in zip(dones, shapes, strict=True):
+        if found != stated and go_together(site.instruction, done):
+            message = (
+                f"expected the done to have the results of its start, {', '.join(stated)}, found {', '.join(found)}"
+            )
+            yield Finding.about(message, site, done)
 
 
 def _mismatches(signature: Signature, size: int | None) -> Iterator[str]:

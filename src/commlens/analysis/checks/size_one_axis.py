@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.questions import faults_of, figures_of
+from commlens.analysis.checks.queries import faults_of, figures_of
 from commlens.hlo import Example, Finding, Rule
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.tracing import values_of
-from commlens.analysis.checks.uses import Flows
+from commlens.analysis.checks.dataflow import value_of
+from commlens.analysis.checks.def_use import Flows
 from commlens.hlo import Example, Finding, Rule, UnreadableError, base_opcode, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commlens.analysis.checks.uses import Uses
+    from commlens.analysis.checks.dataflow import Value
     from commlens.hlo import Instruction, Site, Subject
 
 _COLLECTIVES: Final = (
@@ -30,11 +30,12 @@ def find(subject: Subject) -> Iterator[Finding]:
     flows = subject.ask(Flows)
     for site in subject.sites:
         if site.signature.is_async or site.signature.opcode in _TRANSFERS:
-            for value in values_of(flows, site.instruction):
-                try:
-                    yield from [*_start(site, site.instruction, value.frame.uses, value.position)]
-                except UnreadableError:  # a user has no opcode: where the value goes cannot be told
-                    continue
+            value = value_of(flows, site.instruction)
+            try:
+                found = [] if value is None else [*_start(site, value)]
+            except UnreadableError:  # a user has no opcode: where the value goes cannot be told
+                continue
+            yield from found
     for done in subject.module.instructions_of(_DONES):
         try:
             yield from _done(done)
@@ -43,9 +44,10 @@ def find(subject: Subject) -> Iterator[Finding]:
             yield Finding.about(message, done)
 
 
-def _start(site: Site, start: Instruction, uses: Uses, position: int) -> Iterator[Finding]:
+def _start(site: Site, value: Value) -> Iterator[Finding]:
     """Look for the one done of a start."""
-    dones, elsewhere = ends_of(uses, position)
+    start = site.instruction
+    dones, elsewhere = ends_of(value)
     kind = start.opcode
     if len(dones) > 1:
         names = some_of([done.name for done in dones])
@@ -67,18 +69,15 @@ def _start(site: Site, start: Instruction, uses: Uses, position: int) -> Iterato
             yield Finding.about(message, site, done)
 
 
-def ends_of(uses: Uses, position: int) -> tuple[list[Instruction], bool]:
+def ends_of(start: Value) -> tuple[list[Instruction], bool]:
     """Return the dones that a start leads to, and whether its value goes where they cannot be seen.
-
-    Args:
-        uses: the edges of its computation.
-        position: where it stands in that.
 
     Raises:
         UnreadableError: a user has no opcode that can be read.
     """
+    uses = start.frame.uses
     dones: list[Instruction] = []
-    pending, seen, elsewhere = [position], {position}, False
+    pending, seen, elsewhere = [start.position], {start.position}, False
     while pending:
         current = pending.pop()
         elsewhere = elsewhere or current == uses.root

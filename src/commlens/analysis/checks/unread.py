@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.checks.uses import Flows
+from commlens.analysis.checks.def_use import Flows
 from commlens.hlo import Example, Finding, Place, Rule
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from commlens.analysis.records import Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commlens.analysis.inventory import Report
     from commlens.analysis.logs.fitting import Match, Peers
     from commlens.analysis.logs.said import Said
+    from commlens.analysis.reports import Report
     from commlens.analysis.row import Row
 
 
@@ -67,7 +67,7 @@ class LogMessage(Record):
         said: its facts, as it stands there first.
         ranks: the places in the group of those who print it.
         found: whether a collective fits all of it that can be told.
-        candidates: how many collectives it can be about.
+        candidates: how many collectives it can be about; of those of which not all is true, how many are listed.
         notes: what else there is to say of it, in sentences.
     """
 

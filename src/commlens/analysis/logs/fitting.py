@@ -67,20 +67,16 @@ class Fitting:
         """Return how a collective fits; None where it does not."""
         participation = figures.participation
         if figures.signature.is_host_transfer:
-            return None if self._speaks_of_devices() else Fit("full", "", None)
+            return None if said_of_devices(self.said) else Fit("full", "", None)
         if participation.pairs is not None:
             return self._of_pairs(participation.pairs)
         if participation.groups is not None:
             return self._of_groups(participation.groups)
-        if not self._speaks_of_devices():
+        if not said_of_devices(self.said):
             return Fit("full", "", None)
         if participation.mode is None or (self.num_devices is not None and participation.unknown_because):
             return None  # no device can follow what it says
         return Fit("unknown", f"who takes part is not known: {participation.unknown_because}", None)
-
-    def _speaks_of_devices(self) -> bool:
-        said = self.said
-        return any(each is not None for each in (said.devices, said.groups, said.num_participants, said.num_threads))
 
     def _of_groups(self, groups: DeviceList) -> Fit | None:
         said = self.said
@@ -161,6 +157,11 @@ class Fitting:
 
     def _all_pairs(self, pairs: SourceTargetPairs) -> Peers:
         return _flat(connected(pairs)) if 2 * len(pairs) <= self.limit else None
+
+
+def said_of_devices(said: Said) -> bool:
+    """Whether a message says which devices there are, or how many."""
+    return any(each is not None for each in (said.devices, said.groups, said.num_participants, said.num_threads))
 
 
 def group_with(groups: DeviceList, devices: Sequence[int]) -> list[int] | None:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from commlens.analysis.logs import libraries
+from commlens.analysis.logs.libraries import of_library, works_of
+from commlens.analysis.logs.operations import OPCODES, bare_operation, operation
 from commlens.analysis.logs.records import Needles
 from commlens.analysis.logs.said import MOST_DEVICES, Kind, Said, number_of_devices, read_devices, read_groups
-from commlens.hlo import base_opcode, is_collective
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -26,17 +28,8 @@ if TYPE_CHECKING:
     Joined: TypeAlias = DeviceList | SourceTargetPairs | None
     """The groups or pairs of global ids that a collective joins; None where they cannot be told."""
 
-_OPCODES: Final = "|".join(
-    (
-        r"all[-_]gather",
-        r"all[-_]reduce",
-        r"reduce[-_]scatter",
-        r"(?:ragged[-_])?all[-_]to[-_]all",
-        r"collective[-_](?:permute|broadcast)",
-    )
-)
 _OWN_NAME: Final = re.compile(
-    rf"(?:{_OPCODES})(?:[-_](?:start|update|done))?(?:\.[0-9]{{1,12}}|_[0-9]{{1,12}}|\.clone|\.remat){{1,8}}"
+    rf"(?:{OPCODES})(?:[-_](?:start|update|done))?(?:\.[0-9]{{1,12}}|_[0-9]{{1,12}}|\.clone|\.remat){{1,8}}"
 )
 _TOKEN: Final = re.compile(r"%?[A-Za-z_][\w.\-]*")
 _SUFFIX: Final = re.compile(r"\.\d")
@@ -52,12 +45,13 @@ _OP_NAME: Final = re.compile(r"op_name\s{0,2}[=:]\s{0,2}\"([^\"\n]{1,4000})\"")
 _MODULE: Final = re.compile(r"\bhlo_module\s{0,2}[=:]\s{0,2}[`'\"]?([A-Za-z_][\w.\-]{0,400})")
 
 _DEVICES: Final = re.compile(
-    r"\b(global_)?devices\s{0,2}=\s{0,2}[\[{]([0-9\s,;.…:\-]{0,16777216})[\]}](?!\s{0,4}(?:<=|[0-9]))"
+    r"\b(global_)?devices\s{0,2}=\s{0,2}[\[{]"
+    r"([0-9\s,;.…:\-]{0,16777216}(?:GlobalDeviceId\(\d{1,18}\)[\s,;]{0,8}){0,1048576})[\]}](?!\s{0,4}(?:<=|[0-9]))"
 )
 _GROUPS: Final = re.compile(r"\bgroups\s{0,2}=\s{0,2}[\[{]")
 _BRACKET: Final = re.compile(r"[\[{]|[\]}]")
 _IN_CLIQUE: Final = re.compile(
-    r"[Cc]lique|[Rr]endezvous|;\s{0,4}(?:stream|is_p2p|groups|root|num_local_participants|incarnations)\b"
+    r"[Cc]lique|[Rr]endezvous|[Cc]ommunicator|;\s{0,4}(?:stream|is_p2p|groups|root|num_local_participants|incarnations)\b"
 )
 _KIND: Final = re.compile(r"\b(?:(?:collective_)?op_)?kind\s{0,2}[=:]?\s{0,2}(cross[-_](?:replica|module))\b")
 _KINDS: Final[Mapping[str, Kind]] = MappingProxyType({"cross_replica": "cross_replica", "cross_module": "cross_module"})
@@ -68,12 +62,11 @@ _TOO_LONG: Final = re.compile(
     r"\b(?:op_id\s{0,2}=|first call to collective operation|channel[ _]id\s{0,2}[=:]?)\s{0,2}(\d{19,400})"
 )
 _CHANNEL: Final = re.compile(r"\bchannel[ _]id\s{0,2}[=:]?\s{0,2}(\d{1,18})\b")
-_OPERATION: Final = re.compile(
-    r"\b(?:op_kind|opcode|op|kind|collective)\s{0,2}[=:]\s{0,2}[`'\"]?(k?[A-Za-z][A-Za-z_\-]{2,40})\b"
+_CHANNEL_IN_WORDS: Final = re.compile(
+    rf"(?:\b(?:on|with|in|at|for|over|using|{OPCODES}|(?:All|Reduce|Collective)[A-Z][A-Za-z]{{2,30}})\s|[(\[{{,;:]\s?)"
+    r"channel\s{0,2}[=:]?\s{0,2}(\d{1,18})(?![\w/]|\s{0,2}(?:of\b|/|->))"
 )
-_BARE_OPERATION: Final = re.compile(
-    rf"\b(?:k?(?:All|Reduce|RaggedAll|Collective)[A-Z][A-Za-z]{{2,30}}|(?:{_OPCODES})(?:[-_]start)?)(?![\w(]|[-_.]\w)"
-)
+_HAS_CHANNELS_OF_ITS_OWN: Final = re.compile(r"CCL|P2P|grpc|GRPC|gRPC")
 _LOCAL: Final = re.compile(r"\bnum_local_participants\s{0,2}=\s{0,2}(\d{1,18})\b")
 _THREADS: Final = re.compile(r"Expected (\d{1,9}) threads to join the rendezvous")
 _RANKS: Final = re.compile(
@@ -93,7 +86,8 @@ _UNREADABLE_GROUPS: Final = "its groups cannot be read: expected lists of ids in
 
 WORDS: Final = (
     *("endezvous", "lique", "ommunicator", "global_devices", "op_id", "channel_id", "channel id", "op_name", "anks"),
-    *("hlo_op", "thunk", "may be stuck", "ollective op", "ermination"),
+    *("hlo_op", "thunk", "may be stuck", "ollective op", "ermination", "channel ", "channel=", "channel:"),
+    *libraries.WORDS,
 )
 """Pieces of words of which every message that is recognised here holds one, names of instructions apart."""
 
@@ -124,7 +118,10 @@ class MessageKind(Protocol):
     def candidates(
         self, collectives: Sequence[tuple[Signature, Joined]], devices: int | None, numbers: Mapping[str, int]
     ) -> Iterator[tuple[int, str]]:
-        """Yield the positions of the collectives that it can be about, each with why."""
+        """Yield the positions of the collectives that it can be about, each with why.
+
+        Those that are alike in operation, channel, groups and participants are given once.
+        """
         ...
 
 
@@ -133,8 +130,8 @@ class Recognised:
     """A message that was recognised in a record.
 
     Attributes:
-        kind: ``"rendezvous"``, ``"clique"``, ``"communicator"``, ``"channel"``, ``"instruction"``, ``"hang"``, or the
-            name of a kind that one kind of machine prints.
+        kind: ``"rendezvous"``, ``"clique"``, ``"communicator"``, ``"channel"``, ``"instruction"``, ``"hang"``,
+            ``"watchdog"``, or the name of a kind that one kind of machine prints.
         said: its facts.
         own: the kind that one kind of machine prints; None for others.
         note: what of it could not be read, so that nobody can tell what it is about; None where there is nothing.
@@ -172,6 +169,9 @@ class Listener:
         own = [found for kind in self.kinds for found in _own(kind, text)]
         if own:
             return own
+        works = [Recognised("watchdog", work.said, note=work.note, doubt=work.doubt) for work in works_of(text)]
+        if works:
+            return works
         names = self._names(text)
         keys = [match for match in _DEVICES.finditer(text) if match[1] or _IN_CLIQUE.search(text)]
         if keys:
@@ -183,11 +183,9 @@ class Listener:
 
     def _without_key(self, text: str, names: list[str]) -> Iterator[Recognised]:
         """Yield what a record without devices says."""
-        said = _said(text, names)
-        if said.channel is not None and said.opcode is None:
-            said = replace(said, opcode=_bare_operation(text))
+        said = _with_channel(_said(text, names), text)
         too_long = _too_long(text)
-        if too_long is not None and (_OWN_ID.search(text) or _COMMUNICATOR.search(text) or _bare_operation(text)):
+        if too_long is not None and (_OWN_ID.search(text) or _COMMUNICATOR.search(text) or bare_operation(text)):
             yield Recognised("rendezvous", said, note=too_long)
         elif _LISTING.search(text) or any(_is_open(key, text) for key in _KEYS):
             yield Recognised("rendezvous", said, note=_UNREADABLE)
@@ -200,9 +198,9 @@ class Listener:
         elif said.op_id is not None or said.num_threads is not None:
             yield Recognised("rendezvous", said)
         elif said.num_participants is not None and _COMMUNICATOR.search(text):
-            yield Recognised("communicator", said)
+            yield Recognised("communicator", _with_operation(said, text))
         elif _HANG.search(text):
-            yield Recognised("hang", said)
+            yield Recognised("hang", _with_operation(said, text))
 
     def _names(self, text: str) -> list[str]:
         """Return what in a text is the name of a collective, each once."""
@@ -239,6 +237,7 @@ def _of_key(match: re.Match[str], head: str, part: str, names: list[str], text: 
         devices=None if devices is None else list(devices),
         groups=None if listed is None else [list(group) for group in listed],
     )
+    said = _with_elements(said, both)
     note = _too_long(both) if devices is not None else _unreadable(match[2])
     doubt = _UNREADABLE_GROUPS if groups and listed is None else None
     return Recognised("rendezvous" if match[1] or "RendezvousKey" in text else "clique", said, note=note, doubt=doubt)
@@ -298,7 +297,7 @@ def _said(
         kind=None if kind is None else _KINDS[kind.replace("-", "_")],
         op_id=_number(_OP_ID, text),
         channel_id=_number(_CHANNEL, text) if "channel" in text else None,
-        opcode=_operation(text),
+        opcode=operation(text),
         names=names or None,
         op_name=_word(_OP_NAME, text) if "op_name" in text else None,
         module=_word(_MODULE, text) if "hlo_module" in text else None,
@@ -315,34 +314,31 @@ def _word(pattern: re.Pattern[str], text: str) -> str | None:
     return None if match is None else match[1]
 
 
-def _operation(text: str) -> str | None:
-    """Return the opcode that a text names in any spelling: ``all_reduce``, ``kAllReduce``, ``AllReduceStart``."""
-    for match in _OPERATION.finditer(text):
-        opcode = opcode_of(match[1])
-        if opcode is not None:
-            return opcode
-    return None
+def _with_operation(said: Said, text: str) -> Said:
+    """Add the operation of a message that speaks of one alone, and its elements where a library counts them."""
+    said = _with_elements(said, text)
+    return said if said.opcode is not None else replace(said, opcode=bare_operation(text))
 
 
-def _bare_operation(text: str) -> str | None:
-    """Return the only opcode that a text speaks of, in any spelling; a call with operands is a line of HLO.
+def _with_elements(said: Said, text: str) -> Said:
+    """Add what a library says of the operation and its elements, unless the text names another one."""
+    counted = of_library(text)
+    if counted is None or said.opcode not in (None, counted.opcode):
+        return said
+    return replace(said, opcode=counted.opcode, elements_in=counted.elements_in, elements_out=counted.elements_out)
 
-    Example:
-        >>> _bare_operation("AllReduce failed"), _bare_operation("ar = f32[4] all-reduce(p)")
-        ('all-reduce', None)
+
+def _with_channel(said: Said, text: str) -> Said:
+    """Add the operation that a channel is of, and the channel of ``all-reduce hung on channel 2``.
+
+    Libraries have channels of their own, which are none of HLO.
     """
-    found = {opcode_of(match.group()) for match in _BARE_OPERATION.finditer(text)} - {None}
-    return found.pop() if len(found) == 1 else None
-
-
-def opcode_of(word: str) -> str | None:
-    """Return the opcode of a collective in today's spelling, None for other words.
-
-    Example:
-        >>> opcode_of("kAllReduceStart"), opcode_of("reduce_scatter"), opcode_of("cross_module")
-        ('all-reduce', 'reduce-scatter', None)
-    """
-    bare = word[1:] if word[:1] == "k" and word[1:2].isupper() else word
-    dashed = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", bare).replace("_", "-").lower()
-    opcode, _ = base_opcode(dashed)
-    return opcode if is_collective(opcode) else None
+    if said.channel is not None:
+        return said if said.opcode is not None else replace(said, opcode=bare_operation(text))
+    if said.op_id is not None or "channel" not in text or _HAS_CHANNELS_OF_ITS_OWN.search(text):
+        return said
+    channels = {int(channel) for channel in _CHANNEL_IN_WORDS.findall(text)}
+    opcode = said.opcode or bare_operation(text)
+    if opcode is None or len(channels) != 1:
+        return said
+    return replace(said, opcode=opcode, channel_id=channels.pop())

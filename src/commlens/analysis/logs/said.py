@@ -20,6 +20,7 @@ Kind: TypeAlias = Literal["cross_replica", "cross_module"]
 _ITEM: Final = re.compile(r"\s*(\d{1,18})\s*(?:(?:\.{2,3}|…|-|:)\s*(\d{1,18})\s*)?(?:,|;|\Z)")
 _GROUP: Final = re.compile(r"\[([^\[\]{}]*)\]|\{([^\[\]{}]*)\}")
 _BETWEEN: Final = re.compile(r"[\s,;]*\Z")
+_SPELLED_OUT: Final = re.compile(r"GlobalDeviceId\((\d{1,18})\)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,10 +39,12 @@ class Said(Record):
             where it does not speak of ``kind``.
         channel_id: the channel.
         opcode: the operation.
+        elements_in: elements that one device puts in, of one array or of all together.
+        elements_out: elements that one device gets out, likewise.
         names: names, one of which is that of the collective.
         op_name: ``op_name`` of its metadata.
         module: name of the module.
-        numbers: numbers that a message of a kind of its own holds, by name.
+        numbers: other numbers that a message holds, by name.
     """
 
     devices: list[int] | None = None
@@ -54,6 +57,8 @@ class Said(Record):
     op_id: int | None = None
     channel_id: int | None = None
     opcode: str | None = None
+    elements_in: int | None = None
+    elements_out: int | None = None
     names: list[str] | None = None
     op_name: str | None = None
     module: str | None = None
@@ -70,7 +75,13 @@ class Said(Record):
         """What is equal, and can be kept in a set, where the facts are; whoever prints them."""
         lists = (self.devices, self.groups, self.names, self.numbers)
         numbers = (self.num_participants, self.num_local_participants, self.num_threads, self.op_id, self.channel_id)
-        return (*map(_hashable, lists), *numbers, self.kind, self.opcode, self.op_name, self.module)
+        elements = (self.elements_in, self.elements_out)
+        return (*map(_hashable, lists), *numbers, *elements, self.kind, self.opcode, self.op_name, self.module)
+
+    @property
+    def key_of_devices(self) -> tuple[object, ...]:
+        """The part of it that speaks of devices, as :attr:`key` has it, and of the place of who speaks."""
+        return (_hashable(self.devices), _hashable(self.groups), self.num_participants, self.num_threads, self.rank)
 
     @property
     def number(self) -> int | None:
@@ -88,7 +99,7 @@ def read_devices(text: str) -> Devices | None:
     """Read what stands between the brackets of a list of devices.
 
     Args:
-        text: ids with commas between; ``0...7`` are those from 0 to 7.
+        text: ids with commas between, bare or as ``GlobalDeviceId(3)``; ``0...7`` are those from 0 to 7.
 
     Returns:
         The ids; None where it is no such list, or too long a one.
@@ -96,6 +107,8 @@ def read_devices(text: str) -> Devices | None:
     Example:
         >>> read_devices("0, 1, 4"), read_devices("0...3, 8"), read_devices(""), read_devices("0, x")
         ((0, 1, 4), (0, 1, 2, 3, 8), None, None)
+        >>> read_devices("GlobalDeviceId(0),GlobalDeviceId(1)"), read_devices("LocalDeviceId(0)")
+        ((0, 1), None)
     """
     number = number_of_devices(text)
     if number is None or number > MOST_DEVICES:
@@ -116,6 +129,7 @@ def number_of_devices(text: str) -> int | None:
 
 def _ranges(text: str) -> list[tuple[int, int]] | None:
     found: list[tuple[int, int]] = []
+    text = _SPELLED_OUT.sub(r"\1", text) if "(" in text else text
     position = 0
     while position < len(text):
         match = _ITEM.match(text, position)

@@ -8,22 +8,25 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.inventory import collector_off, mesh_of, report_of
+from commlens.analysis.limits import id_limit
+from commlens.analysis.logs.fits import Fits
+from commlens.analysis.logs.indexing import Index
 from commlens.analysis.meshes import as_mesh
 from commlens.analysis.participation import Counts
+from commlens.analysis.reports import gc_paused, mesh_of, report_of
 from commlens.analysis.totals import OPCODES
 from commlens.hlo import UnreadableError, base_opcode, discover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from commlens.analysis.inventory import Report
+    from commlens.analysis.logs.said import Said
     from commlens.analysis.meshes import MeshLike
+    from commlens.analysis.reports import Report
     from commlens.analysis.row import Row
     from commlens.hlo import Computation, Instruction, Module, Site
 
 _DUMPED: Final = re.compile(r"module_(\d{1,18})\.")
-_NUMBERED: Final = re.compile(r"\.(\d{1,18})\Z")
 _RENDEZVOUS: Final = "_xla_host_transfer_rendezvous"
 _SCHEDULED_AS: Final = "scheduling_name"
 _HALVES: Final = frozenset({"done", "update"})
@@ -41,10 +44,12 @@ class Searched:
     Attributes:
         report: its rows.
         sites: where each row stands.
+        limit: most ids that an answer lists.
     """
 
     report: Report
     sites: Sequence[Site]
+    limit: int
 
     @classmethod
     def of(cls, module: Module, mesh: MeshLike | None, *, full: bool) -> Searched:
@@ -54,15 +59,33 @@ class Searched:
             CommlensError: ``mesh`` is no mesh.
         """
         given = None if mesh is None else as_mesh(mesh)
-        with collector_off():
+        with gc_paused():
             found = discover(module)
             counts = Counts.of(module.replica_count, module.num_partitions)
-            return cls(report_of(module, found, given or mesh_of(module, found), counts, full=full), found.sites)
+            report = report_of(module, found, given or mesh_of(module, found), counts, full=full)
+        return cls(report, found.sites, id_limit(full=full))
 
     @property
     def rows(self) -> Sequence[Row]:
         """Its rows."""
         return self.report.collectives
+
+    @cached_property
+    def index(self) -> Index:
+        """Its rows by what a message can say of them."""
+        return Index(self.rows)
+
+    def fits(self, said: Said) -> Fits:
+        """Return which of its rows fit what a message says of devices; made once for messages that say the same."""
+        key = said.key_of_devices
+        fits = self._fits.get(key)
+        if fits is None:
+            fits = self._fits[key] = Fits.of(said, self.index, self.num_devices, self.limit)
+        return fits
+
+    @cached_property
+    def _fits(self) -> dict[tuple[object, ...], Fits]:
+        return {}
 
     @property
     def num_devices(self) -> int | None:
@@ -100,20 +123,11 @@ class Searched:
             return {}
         how = "" if belonging == name else f"the {_SCHEDULED_AS} of {belonging}, which belongs to it, is {name}"
         start = self._start_of(belonging)
-        return dict.fromkeys(self._by_name.get(start, ()) if start else (), how or f"{name} belongs to it")
+        return dict.fromkeys(self.index.by_name.get(start, ()) if start else (), how or f"{name} belongs to it")
 
     def numbered(self, number: int) -> set[int]:
         """Return the positions of the rows that end in a number, as ``all-reduce.534`` does."""
-        return self._by_number.get(number, set())
-
-    @cached_property
-    def by_channel(self) -> dict[int, list[int]]:
-        """Channel -> positions of the rows that have it."""
-        found: dict[int, list[int]] = {}
-        for position, row in enumerate(self.rows):
-            if row.channel_id is not None:
-                found.setdefault(row.channel_id, []).append(position)
-        return found
+        return self.index.by_number.get(number, set())
 
     def knows(self, name: str) -> bool:
         """Whether something is called so that communicates, or belongs to what does."""
@@ -131,29 +145,13 @@ class Searched:
                 scheduled.setdefault(also, instruction.name)
         return {**scheduled, **found}
 
-    @cached_property
-    def _by_name(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for position, row in enumerate(self.rows):
-            found.setdefault(row.name, []).append(position)
-        return found
-
-    @cached_property
-    def _by_number(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = {}
-        for name, positions in self._by_name.items():
-            match = _NUMBERED.search(name)
-            if match is not None:
-                found.setdefault(int(match[1]), set()).update(positions)
-        return found
-
     def _start_of(self, name: str) -> str | None:
         """Return the name of the row to which another instruction belongs."""
         module = self.report.module
         try:
             instruction = module.instruction(name)
             for _ in range(_DEEPEST):
-                if instruction.name in self._by_name:
+                if instruction.name in self.index.by_name:
                     return instruction.name
                 before = _before(instruction, module)
                 if before is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from commlens.errors import CommlensError, InputError
 from commlens.hlo.passes.refusals import place_of
 from commlens.hlo.passes.spec import specs_of
-from commlens.hlo.passes.verification import ambiguity, examine, new_faults
+from commlens.hlo.passes.verification import ambiguity, examine, new_faults, unmet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -27,7 +27,7 @@ class Pipeline:
         passes: the passes.
         verify: whether to check after each pass that it broke nothing, see
             :func:`commlens.hlo.passes.verification.new_faults`, and before the first that instructions can be told
-            apart.
+            apart and stand behind all that they need.
         after_each: called with every result as soon as it is there, to show or keep the module in between.
     """
 
@@ -55,7 +55,7 @@ class Pipeline:
         """Yield the results of :meth:`run`, each before the next pass starts."""
         known: Examination | None = None
         if self.verify and not keep_going:
-            _check_distinct(module)
+            _check_whole(module)
         for each in self.passes:
             result = _run(each, module, keep_going=keep_going)
             if self.verify and result.modified:
@@ -114,16 +114,19 @@ def _verified(one: Pass, before: Module, known: Examination | None, after: Modul
     return found
 
 
-def _check_distinct(module: Module) -> None:
-    """Refuse a module in which instructions cannot be told apart, before a pass guesses.
+def _check_whole(module: Module) -> None:
+    """Refuse a module in which an operand means one of two instructions, or none that stands before it.
 
     Raises:
-        InputError: it has two such.
+        InputError: it is such a one; the first fault is told at its place, and the others of its kind are counted.
     """
-    fault = ambiguity(module)
-    if fault is not None:
-        line, column = fault.place_in(module)
-        reason = f"the module cannot be verified: {fault.sentence}"
+    ambiguous = ambiguity(module)
+    faults = unmet(module) if ambiguous is None else [ambiguous]
+    if faults:
+        first = faults[0]
+        more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
+        line, column = first.place_in(module)
+        reason = f"the module cannot be verified: {first.sentence}{more}"
         raise InputError(reason, path=module.path, line=line, column=column)
 
 

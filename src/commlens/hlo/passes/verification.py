@@ -13,6 +13,7 @@ from commlens.errors import CommlensError
 from commlens.hlo.discovery import discover
 from commlens.hlo.loading import load_all
 from commlens.hlo.model import UnreadableError
+from commlens.hlo.needs import unmet_needs, unmet_needs_of
 from commlens.hlo.passes.refusals import place_of_name
 from commlens.topology import get_collective_op_group_mode, verify_groups, verify_pairs
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from commlens.hlo.discovery import Discovery
-    from commlens.hlo.graphs import Graph
     from commlens.hlo.model import Computation, Instruction, Module
     from commlens.hlo.signature import Signature
 
@@ -89,6 +89,17 @@ def ambiguity(module: Module) -> Fault | None:
     return next((fault for key, fault in found if key[0] == kind), None)
 
 
+def unmet(module: Module) -> Sequence[Fault]:
+    """Return every operand and control predecessor that is not defined before what needs it, in file order.
+
+    XLA refuses such a module. Nothing is said of what cannot be taken apart, which passes refuse where they look at it.
+    """
+    return [
+        Fault(f"{each.user.name}: {each.why}", each.user.computation.name, each.user.name)
+        for each in unmet_needs_of(module)
+    ]
+
+
 def new_faults(before: Examination, after: Examination, module: Module) -> list[Fault]:
     """Return what is wrong with a module that was not wrong before.
 
@@ -110,7 +121,7 @@ def new_faults(before: Examination, after: Examination, module: Module) -> list[
 def _faults(module: Module, discovery: Discovery) -> Iterator[tuple[_Key, Fault]]:
     for computation in module.computations:
         yield from _repeated(computation)
-        yield from _undefined(computation)
+        yield from _unmet(computation)
     for item in discovery.unread:
         what = item.name or item.text
         yield ("unread", what, item.opcode, item.why), Fault(f"{what} cannot be read: {item.why}", None, item.name)
@@ -137,34 +148,15 @@ def _repeated(computation: Computation) -> Iterator[tuple[_Key, Fault]]:
         ids.add(number)
 
 
-def _undefined(computation: Computation) -> Iterator[tuple[_Key, Fault]]:
+def _unmet(computation: Computation) -> Iterator[tuple[_Key, Fault]]:
     """Find operands and control predecessors that are not there, or not yet there."""
     home = computation.name
     try:
-        graph = computation.graph()
+        for each in unmet_needs(computation):
+            user = each.user.name
+            yield (each.whereabouts, home, user, each.needed), Fault(f"{user}: {each.why}", home, user)
     except UnreadableError as error:
         yield ("graph", home, str(error)), Fault(f"computation {home} cannot be read: {error}", home)
-        return
-    instructions = computation.instructions
-    for position in sorted(graph.broken):
-        name = instructions[position].name
-        yield ("undefined", home, name), Fault(f"{name} has an operand that is not defined", home, name)
-    for user, needed in _late(computation, graph):
-        sentence = f"{user} stands before {needed}, which it needs"
-        yield ("late", home, user, needed), Fault(sentence, home, user)
-
-
-def _late(computation: Computation, graph: Graph) -> Iterator[tuple[str, str]]:
-    """Yield names of instructions, each with that of something it needs and that the file has behind it."""
-    if computation.module.format == "proto":  # whose instructions are sorted by id, wherever the file has them
-        from commlens.hlo.proto import late_operands
-
-        yield from late_operands(computation)
-        return
-    instructions = computation.instructions
-    for position in range(len(graph.operands)):
-        late = (each for each in graph.predecessors(position) if each >= position)
-        yield from ((instructions[position].name, instructions[each].name) for each in late)
 
 
 def _new_group_faults(was: Mapping[_Place, Sequence[str]], now: Mapping[_Place, Sequence[str]]) -> Iterator[Fault]:

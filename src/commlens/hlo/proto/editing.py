@@ -15,6 +15,7 @@ from commlens.hlo.proto.combining import Fresh
 from commlens.hlo.proto.fresh_ids import fresh_ids
 from commlens.hlo.proto.instruction import ProtoInstruction
 from commlens.hlo.proto.repeated_ids import check_ids
+from commlens.hlo.proto.repeated_names import check_names
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloScheduleProto
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ def _arrangements(module: ProtoModule, agreement: Agreement[ProtoInstruction]) -
     """Return what the computations become that change, by their positions in the file."""
     changed: dict[int, dict[int, WrittenMessage]] = {}
     members = (member for step in agreement.combinations for member in step.members)
-    check_ids((*agreement.attributes, *agreement.custom_calls, *members))
+    subjects = (*agreement.attributes, *agreement.custom_calls, *members)
+    check_ids(subjects)
+    check_names(module.outline.computations, subjects)
     writer = AttributeWriter()
     for instruction, change in agreement.attributes.items():
         try:

@@ -1,4 +1,4 @@
-"""Whether the list of a computation has operands before their users.
+"""What is needed in the list of a proto and does not stand before.
 
 XLA looks up operands and control predecessors by id while it reads the list, so that one that comes later is none for
 it: ``HloComputation::CreateFromProto``, xla/hlo/ir/hlo_computation.cc. Ids may rise or fall along the list; this
@@ -7,55 +7,70 @@ package sorts by them, and so reads what XLA refuses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto.computation import ProtoComputation
 from commlens.hlo.proto.decoding import decode
+from commlens.hlo.proto.instruction import ProtoInstruction
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionEdges
+from commlens.hlo.unmet_need import UnmetNeed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from commlens.hlo.model import Computation
 
 
-class LateOperand(NamedTuple):
-    """An instruction that the list has before something it needs.
-
-    Attributes:
-        user: its name.
-        operand: the name of an operand or control predecessor that comes later, or is the instruction itself.
-    """
-
-    user: str
-    operand: str
-
-
-def late_operands(computation: Computation) -> Iterator[LateOperand]:
-    """Find the instructions of a proto that are listed before what they need.
+def unmet_in_list(computation: Computation) -> Iterator[UnmetNeed]:
+    """Find what is needed in a computation of a proto and not listed before.
 
     Args:
-        computation: the computation; one of a text has none.
+        computation: the computation; nothing is found in one of a text.
 
     Yields:
-        Them in the order of the list, each once for everything that comes too late. What is not defined at all, or
-        cannot be decoded, is no operand that comes late. Takes time in proportion to the computation.
+        It in the order of the list, once for each instruction and id. Where an instruction cannot be decoded, nothing
+        is called undefined: it may be that one. Takes time in proportion to the computation.
     """
     if not isinstance(computation, ProtoComputation):
         return
-    edges = dict(_edges(computation))
-    places = {edges[place].id: place for place in reversed(edges)}
-    for place, each in edges.items():
-        needed = dict.fromkeys((*each.operand_ids, *each.control_predecessor_ids))
-        for late in (places[number] for number in needed if places.get(number, -1) >= place):
-            yield LateOperand(computation.name_at(place), computation.name_at(late))
+    suspects, whole = _suspects(computation)
+    places = _places(computation) if suspects else dict[int, int]()
+    for place, edges in suspects.items():
+        user = ProtoInstruction(computation, place)
+        for number in dict.fromkeys((*edges.operand_ids, *edges.control_predecessor_ids)):
+            listed = places.get(number)
+            if listed is None:
+                if whole:
+                    yield UnmetNeed(user, f"id {number}", "undefined")
+            elif listed >= place:
+                name = computation.name_at(listed)
+                yield UnmetNeed(user, name, "behind" if listed > place else "itself")
 
 
-def _edges(computation: ProtoComputation) -> Iterator[tuple[int, HloInstructionEdges]]:
-    """Yield what the instructions need, by place in the list; of one that cannot be decoded, nothing."""
+def _suspects(computation: ProtoComputation) -> tuple[Mapping[int, HloInstructionEdges], bool]:
+    """Return by place what needs something that is not listed before, and whether all could be decoded."""
+    listed: set[int] = set()
+    found: dict[int, HloInstructionEdges] = {}
+    whole = True
     for place, data in enumerate(computation.encoded):
         try:
-            yield place, decode(HloInstructionEdges, data)
+            edges = decode(HloInstructionEdges, data)
+        except UnreadableError:
+            whole = False
+            continue
+        if not (listed.issuperset(edges.operand_ids) and listed.issuperset(edges.control_predecessor_ids)):
+            found[place] = edges
+        listed.add(edges.id)
+    return found, whole
+
+
+def _places(computation: ProtoComputation) -> Mapping[int, int]:
+    """Return where each id is listed first."""
+    found: dict[int, int] = {}
+    for place, data in enumerate(computation.encoded):
+        try:
+            found.setdefault(decode(HloInstructionEdges, data).id, place)
         except UnreadableError:
             continue
+    return found

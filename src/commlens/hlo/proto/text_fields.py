@@ -8,19 +8,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.errors import GrammarError
+from commlens.errors import GrammarError, excerpt
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-STRING: Final = rb"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
+    from google.protobuf import text_format
+
+STRING: Final = rb"\"(?>[^\"\\\n]|\\.)*+\"|'(?>[^'\\\n]|\\.)*+'"
 """A piece of a text value."""
 
 UNCLOSED: Final = rb"[\"'][^\n]*+"
 """A string that its line does not close: no structure stands in it."""
 COMMENT: Final = rb"\#[^\n]*+"
-BLANKS: Final = rb"(?:\s|" + COMMENT + rb")*+"
+BLANKS: Final = rb"(?>\s|" + COMMENT + rb")*+"
 """What may stand between two tokens."""
 
 _TOKEN: Final = re.compile(
@@ -30,6 +32,7 @@ _TOKEN: Final = re.compile(
 _BRACKET: Final = re.compile(STRING + rb"|" + UNCLOSED + rb"|" + COMMENT + rb"|(?P<open>[{<\[])|(?P<close>[}>\]])")
 _NAMES: Final = ("word", "open")  # a word, or that of an extension in brackets
 _SKIPPED: Final = ("blank", "separator")
+_LONGEST_FAULT: Final = 120
 _ELEMENT_TYPE: Final = re.compile(
     STRING + rb"|" + UNCLOSED + rb"|" + COMMENT
     + rb"|\b(?P<name>element_type" + BLANKS + rb":" + BLANKS + rb")(?P<type>[A-Z]\w*)"
@@ -126,6 +129,25 @@ def for_parser(data: bytes) -> str:
         'element_type: 2147483647'
     """
     return _ELEMENT_TYPE.sub(_known_type, data).decode("utf-8", "replace")
+
+
+def parser_fault(text: str, error: text_format.ParseError) -> str:
+    """Say what protobuf's reader found and near what: of the line that it quotes, which may be the whole text, a part.
+
+    Args:
+        text: what it was given.
+        error: what it raised.
+
+    Example:
+        >>> from google.protobuf import text_format
+        >>> parser_fault("id: x", text_format.ParseError("'id: x': Couldn't parse integer: x", 1, 5))
+        "near 'id: x': Couldn't parse integer: x"
+    """
+    line = text.split("\n")[(error.GetLine() or 1) - 1]
+    indent = len(line) - len(line.lstrip())
+    near = excerpt(line.strip(), (error.GetColumn() or 1) - 1 - indent)
+    fault = (str(error).partition(" : ")[2] or str(error)).removeprefix(f"'{line}': ")
+    return f"near {near!r}: {excerpt(fault, most=_LONGEST_FAULT)}"
 
 
 def _known_type(match: re.Match[bytes]) -> bytes:

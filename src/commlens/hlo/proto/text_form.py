@@ -25,7 +25,7 @@ from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
     HloModuleOutline,
     HloModuleProto,
 )
-from commlens.hlo.proto.text_fields import BLANKS, COMMENT, STRING, UNCLOSED, for_parser, unknown_escape
+from commlens.hlo.proto.text_fields import BLANKS, COMMENT, STRING, UNCLOSED, for_parser, parser_fault, unknown_escape
 from commlens.hlo.proto.text_lists import separate_fields
 from commlens.hlo.proto.text_message import TextMessage
 
@@ -254,11 +254,11 @@ def _unbalanced(position: int) -> GrammarError:
 
 
 def _parse(data: bytes, block: _Block, message: Message) -> None:
+    text = for_parser(data[block.start : block.end])
     try:
-        text_format.Parse(for_parser(data[block.start : block.end]), message, allow_unknown_field=True)
+        text_format.Parse(text, message, allow_unknown_field=True)
     except text_format.ParseError as error:
-        fault = str(error).partition(" : ")[2] or str(error)
-        msg = f"the text form of {message.DESCRIPTOR.name} cannot be read: {fault}"
+        msg = f"the text form of {message.DESCRIPTOR.name} cannot be read {parser_fault(text, error)}"
         raise GrammarError(msg, position=_position(data, block, error)) from error
 
 

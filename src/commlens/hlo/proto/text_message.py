@@ -14,7 +14,7 @@ from google.protobuf import text_format
 from commlens.errors import GrammarError
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto.tags import NO_MESSAGE
-from commlens.hlo.proto.text_fields import BLANKS, blanks_before, for_parser, read_fields
+from commlens.hlo.proto.text_fields import BLANKS, blanks_before, for_parser, parser_fault, read_fields
 from commlens.hlo.proto.written import Word, WrittenMessage
 
 if TYPE_CHECKING:
@@ -65,10 +65,11 @@ class TextMessage(WrittenMessage):
         Raises:
             UnreadableError: it is none of that class.
         """
+        text = for_parser(self.data)
         try:
-            return text_format.Parse(for_parser(self.data), message(), allow_unknown_field=True)
+            return text_format.Parse(text, message(), allow_unknown_field=True)
         except text_format.ParseError as error:
-            msg = f"the text form of a {message.__name__} cannot be read: {error}"
+            msg = f"the text form of a {message.__name__} cannot be read {parser_fault(text, error)}"
             raise UnreadableError(msg) from error
 
     def _with_data(self, data: bytes, kind: Kind) -> TextMessage:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _BLANK: Final = ord(" ")
-_DEFINED: Final = re.compile(rb"\n[ \t]++(?:ROOT[ \t]++)?+%?([^\s=%]++)[ \t]*+=")
+_DEFINED: Final = re.compile(rb"\n[ \t]++(?>ROOT[ \t]++)?+%?([^\s=%]++)[ \t]*+=")
 """The name of an instruction at the beginning of a line."""
 
 

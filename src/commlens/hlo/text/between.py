@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from commlens.hlo.text.lexis import NAME, blank_comments
+from commlens.hlo.text.lexis import BEHIND_A_BODY, NAME, blank_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from commlens.hlo.text.lexis import Text
 
 _NAME: Final = rb"%?(?>" + NAME + rb")"
-_ATTRIBUTES: Final = rb"(?:\s*+,\s*+(?>" + NAME + rb")\s*+=\s*+(?:\"[^\"\n]*+\"|[\w.]++))*+"
-"""What may stand behind the closing brace of a computation, such as the thread that it runs on."""
 _CUT: Final = re.compile(
-    rb"\}" + _ATTRIBUTES + rb"\s*+(?P<header>ENTRY\b.*+|%[\w.\-]++\s*+\([^{]*+"
-    rb"|%|" + _NAME + rb"\s*+(?:\(\s*+(?:" + _NAME + rb"\s*+(?::[^{]*+)?+)?+)?+)\Z",
+    rb"\}" + BEHIND_A_BODY + rb"\s*+(?P<header>ENTRY\b.*+|%[\w.\-]++\s*+\([^{]*+"
+    rb"|%|" + _NAME + rb"\s*+(?>\(\s*+(?>" + _NAME + rb"\s*+(?>:[^{]*+)?+)?+)?+)\Z",
     re.DOTALL,
 )
 """Behind the last computation: the mark or the name of another one, perhaps with parameters, and no body."""
-_BEHIND: Final = re.compile(_ATTRIBUTES)
+_BEHIND: Final = re.compile(BEHIND_A_BODY)
 _MARK: Final = re.compile(rb"\bENTRY(?=\s*+\Z)")
 """The mark of the computation behind the part, whose name stands on a line of its own."""
 _WORD: Final = re.compile(rb"[\w%]\S*[^\n]*")

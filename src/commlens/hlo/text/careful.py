@@ -13,32 +13,45 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from commlens.errors import GrammarError
-from commlens.hlo.text.lexis import BLOCK_COMMENT, HEADER_GAP, NAME, SKIPPED, closing
+from commlens.hlo.text.lexis import (
+    BEHIND_A_BODY,
+    COMMENT,
+    GAP,
+    HEADER_GAP,
+    NAME,
+    SKIPPED,
+    STRING,
+    TABLES,
+    closing,
+)
 from commlens.hlo.text.line import shape_end
 
 if TYPE_CHECKING:
     from commlens.hlo.text.lexis import Text
 
-Kind = Literal["header", "computation", "loose"]
+Kind = Literal["header", "tables", "computation", "loose"]
 
 _COMMENT = rb"/\*[^\n]*?\*/"
 _START = (
-    rb"(?:\xef\xbb\xbf)?(?:[ \t]|" + _COMMENT + rb")*+(?:"
-    rb"(?:[IWEF]\d{4}[^\n\]]*\] *)?(?P<header>HloModule)\b"
+    rb"(?:\xef\xbb\xbf)?(?>[ \t]|" + _COMMENT + rb")*+(?:"
+    rb"(?:[IWEF]\d{4}[^\n\]]*\] *)?(?P<header>HloModule)\b|(?P<tables>" + TABLES + rb")"
     rb"|(?P<loose>(?:ROOT[ \t]+)?%?" + NAME + rb"[ \t]+=[ \t]+(?:\(|[a-z][a-z0-9]*\[))"
     rb"|(?:(?P<entry>ENTRY)\b" + HEADER_GAP + rb")?(?:%?(?P<name>" + NAME + rb")" + HEADER_GAP + rb")?(?P<open>[({]))"
 )
 _ITEM = re.compile(rb"^" + _START, re.MULTILINE)
 _ITEM_HERE = re.compile(_START)
+_BEHIND_A_BODY = re.compile(BEHIND_A_BODY)
 _TOKEN = re.compile(
     rb"(?P<skipped>"
     + SKIPPED.pattern
-    + rb")|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<line>\n(?=\S))"
-    + rb"|(?P<word>%?[\w.\-]+)(?P<defines>(?:\s|"
-    + BLOCK_COMMENT
-    + rb"|//[^\n]*\n)+=(?!=))?",
+    + rb")|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<line>\n(?=\S))|%[\w.\-]++(?P<marked>"
+    + GAP
+    + rb"*+=(?!=))|(?P<number>(?<==)-?\d++)|(?P<word>%?[\w.\-]++)(?P<defines>"
+    + GAP
+    + rb"++=(?!=))?",
     re.DOTALL,
 )
+"""What a name stands before that is defined; without its mark, one right before ``=`` is that of an attribute."""
 _DEEPEST_INDENT = 256
 """Blanks before an instruction; it is looked for that far back only, so that long lines cost no more than others."""
 _LONGEST_HEADER = 200
@@ -46,7 +59,15 @@ _LONGEST_HEADER = 200
 _RESULT = re.compile(HEADER_GAP + rb"->" + HEADER_GAP)
 _SHAPE = re.compile(rb"\s+(?:\(|[a-z][a-z0-9]*\[)")
 _BODY = re.compile(HEADER_GAP + rb"\{")
-_HEADER_END = re.compile(SKIPPED.pattern + rb"|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<line>\n)", re.DOTALL)
+_FIELDS = rb"\{(?>[^{}/]++|" + COMMENT + rb")*+\}"
+_ROW = rb"\d++" + GAP + rb"*+(?:" + STRING + rb"|" + _FIELDS + rb")"
+_TABLE_PART = re.compile(GAP + rb"*+(?:" + TABLES + rb"|" + _ROW + rb")")
+_NAME_BELOW = rb"(?!ENTRY\b)" + NAME + rb"(?!" + GAP + rb"*+[({])"
+_HEADER_NAME = re.compile(rb"[ \t]++(?:\"[^\"\n]*+\"|(?>[^\s,\"/]|/(?![/*]))++)|" + GAP + rb"*+" + _NAME_BELOW)
+"""The name of a module, behind its word; on a line below, a name that a computation does not bear."""
+_HEADER_ATTRIBUTE = re.compile(
+    GAP + rb"*+," + GAP + rb"*+" + NAME + rb"=" + GAP + rb"*+(?:(?P<open>\{)|" + STRING + rb"|-?\d++|[^\s,{}\"/]++)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +75,7 @@ class Item:
     """One thing that stands at the top level of a text.
 
     Attributes:
-        kind: a module header, a computation, or loose instructions outside any computation.
+        kind: a module header, tables of stack frames, a computation, or instructions outside any computation.
         start: where its first line starts.
         body: for a computation, the offset behind its opening brace; else where the item starts.
         end: for a computation, the offset of its closing brace; else the offset behind the item.
@@ -83,12 +104,16 @@ def next_item(text: Text, position: int) -> Item | None:
         position: an offset outside all items, strings and comments.
 
     Returns:
-        The item. Lines that belong to none (logs, prose, stack frame tables) are passed over.
+        The item. Lines that belong to none (logs, prose) are passed over.
     """
+    behind = _BEHIND_A_BODY.match(text, position)
+    position = position if behind is None else behind.end()
     here = _ITEM_HERE.match(text, position)
     for match in chain([] if here is None else [here], _ITEM.finditer(text, position)):
         if match["header"]:
-            return Item("header", match.start(), match.start(), _header_end(text, match.end()))
+            return Item("header", match.start(), match.start(), header_end(text, match.end()))
+        if match["tables"]:
+            return Item("tables", match.start(), match.start(), _tables_end(text, match.start("tables")))
         if match["loose"]:
             start = match.start() + len(match[0]) - len(match[0].lstrip())
             starts, end, _ = find_instructions(text, start)
@@ -102,6 +127,13 @@ def next_item(text: Text, position: int) -> Item | None:
                 continue  # a name and a brace, but nothing of a computation
             return Item("computation", match.start(), body, end, starts, closed)
     return None
+
+
+def _tables_end(text: Text, position: int) -> int:
+    """Return where tables of stack frames end: behind the last row."""
+    while (part := _TABLE_PART.match(text, position)) is not None:
+        position = part.end()
+    return position
 
 
 def _body_of(text: Text, opened: int) -> int | None:
@@ -129,17 +161,25 @@ def _lines_behind(text: Text, position: int) -> int:
     return position
 
 
-def _header_end(text: Text, position: int) -> int:
-    """Return where a module header ends: the first line end outside brackets, strings and comments."""
-    depth = 0
-    for token in _HEADER_END.finditer(text, position):
-        if token["open"]:
-            depth += 1
-        elif token["close"]:
-            depth -= 1
-        elif token["line"] and depth <= 0:
-            return token.start()
-    return len(text)
+def header_end(text: Text, position: int) -> int:
+    """Return where a module header ends: behind its name and attributes, over as many lines as they take.
+
+    Args:
+        text: the whole file.
+        position: offset behind ``HloModule``.
+    """
+    name = _HEADER_NAME.match(text, position)
+    if name is None:
+        return position
+    position = name.end()
+    while (attribute := _HEADER_ATTRIBUTE.match(text, position)) is not None:
+        position = attribute.end()
+        if attribute["open"]:
+            closed = closing(text, position - 1)
+            if closed is None:
+                return len(text)
+            position = closed + 1
+    return position
 
 
 def find_instructions(text: Text, position: int) -> tuple[tuple[int, ...], int, bool]:
@@ -167,7 +207,7 @@ def find_instructions(text: Text, position: int) -> tuple[tuple[int, ...], int, 
         elif kind == "line":
             if _starts_item(text, token.end()):
                 return tuple(starts), token.end(), False
-        elif kind == "defines":
+        elif kind in ("defines", "marked"):
             start = token.start() if root is None else root
             if not _is_attribute(text, start) and (depth == 0 or _recovers(text, start, token.end())):
                 starts.append(start)
@@ -204,7 +244,7 @@ def _recovers(text: Text, start: int, behind: int) -> bool:
 def _starts_item(text: Text, position: int) -> bool:
     """Whether a line in the first column inside an open body must be the start of another item."""
     match = _ITEM.match(text, position)
-    if match is None or match["loose"]:
+    if match is None or match["loose"] or match["tables"]:
         return False
     if match["header"]:
         return True

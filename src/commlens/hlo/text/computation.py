@@ -31,7 +31,7 @@ _DEEPEST_NESTING: Final = 20
 _FEW: Final = 32
 """Up to so many instructions are kept, so that each is taken apart once: reducers are asked again and again."""
 _CALL: Final = re.compile(rb"[a-z0-9]\s*+(?:\(|/[*/])")
-_PRINTED_ROOT: Final = re.compile(rb"\n  ROOT(?=\s)")
+_PRINTED_ROOT: Final = re.compile(rb"\n  ROOT(?=[\s%])")
 _ROOT: Final = re.compile(rb"\s*ROOT(?![\w.\-])")
 
 

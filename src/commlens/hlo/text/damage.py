@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from commlens.hlo.text.instruction import TextInstruction
     from commlens.hlo.text.line import Line
 
-_TOO_MANY: Final = re.compile(rb"\}[ \t]*+[,)}\]]")
+_TOO_MANY: Final = re.compile(rb"\}[ \t]*+(?:[)}\]]|,(?!\s*+execution_thread\s*+=))")
 _IN_PARTS: Final = ("replica_groups", "source_target_pairs")
 _MESH: Final = re.compile(rb"@?(?:maximal_)?mesh\b")
 

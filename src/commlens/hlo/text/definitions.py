@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NEAR: Final = 2048
 _TOP: Final = 8192
 _DEFINITION: Final = re.compile(DEFINITION)
-_REGULAR: Final = re.compile(rb"^[ \t]+(?:ROOT[ \t]+)?%?([^\s=%]+)[ \t]*=", re.MULTILINE)
+_REGULAR: Final = re.compile(rb"^[ \t]+(?:ROOT(?:[ \t]+|(?=%)))?%?([^\s=%]+)[ \t]*=", re.MULTILINE)
 
 
 class Definitions:

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from commlens.hlo.text.lexis import STRING, unquoted
+from commlens.hlo.text.lexis import STRING, TABLES, blank_comments, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from commlens.hlo.text.computation import TextComputation
 
-_TABLE: Final = re.compile(rb"^(FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*$", re.MULTILINE)
-_NAMED: Final = re.compile(rb"^[ \t]*(\d{1,9})[ \t]+(" + STRING + rb")", re.MULTILINE)
-_FIELDS: Final = re.compile(rb"^[ \t]*(\d{1,9})[ \t]+\{([^{}\n]*)\}", re.MULTILINE)
+_TABLE: Final = re.compile(STRING + rb"|\".*|(?<![\w.\-])(" + TABLES + rb")", re.DOTALL)
+_NAMED: Final = re.compile(rb"(?<!\w)(\d{1,9})\s*+(" + STRING + rb")")
+_FIELDS: Final = re.compile(rb"(?<!\w)(\d{1,9})\s*+\{([^{}]*+)\}")
 _FRAME_DIGITS: Final = 10
-_FIELD: Final = re.compile(rb"(?<!\w)(\w++)=(\d{1,9})")
+_FIELD: Final = re.compile(rb"(?<!\w)(\w++)=\s*+(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,10 @@ class StackFrames:
 
 def read_frames(text: bytes) -> StackFrames:
     """Read the tables between a module's header and its first computation; absent tables are empty."""
+    if b"/*" in text or b"//" in text:
+        text = blank_comments(text)
     tables: dict[bytes, bytes] = {}
-    heads = list(_TABLE.finditer(text))
+    heads = [match for match in _TABLE.finditer(text) if match[1]]
     for number, head in enumerate(heads):
         behind = heads[number + 1].start() if number + 1 < len(heads) else len(text)
         tables[head[1]] = text[head.end() : behind]

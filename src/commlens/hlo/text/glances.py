@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from commlens.hlo.text.computation import TextComputation
     from commlens.hlo.text.instruction import TextInstruction
 
-_ARRAY: Final = rb"[a-z][a-z0-9]*+\[[^\]\n]*+\](?:\{[^{}\n]*+\})?+"
-_TUPLE: Final = rb'\((?:[^()"\n]++|\([^()"\n]*+\))*+\)'
+_ARRAY: Final = rb"[a-z][a-z0-9]*+\[[^\]\n]*+\](?>\{[^{}\n]*+\})?+"
+_TUPLE: Final = rb'\((?>[^()"\n]++|\([^()"\n]*+\))*+\)'
 _OPERAND: Final = rb"%?" + NAME
 _PRINTED: Final = re.compile(
     rb"(?:ROOT )?" + _OPERAND + rb" = (?:" + _ARRAY + rb"|" + _TUPLE + rb") (?!constant\()"
-    rb"(?P<opcode>[a-z][a-z0-9\-]*+)\((?P<operands>" + _OPERAND + rb"(?:, " + _OPERAND + rb")*+)?+\)"
+    rb"(?P<opcode>[a-z][a-z0-9\-]*+)\((?P<operands>" + _OPERAND + rb"(?>, " + _OPERAND + rb")*+)?\)"
 )
-_VALUE: Final = rb"(?:[\w.\-]++|\[[\d,]*+\]<=\[[\d,]*+\](?:T\([\d,]*+\))?+|\{(?:[^{}\"'/\n]++|\{[^{}\"'/\n]*+\})*+\})"
+_VALUE: Final = rb"(?:[\w.\-]++|\[[\d,]*+\]<=\[[\d,]*+\](?>T\([\d,]*+\))?+|\{(?>[^{}\"'/\n]++|\{[^{}\"'/\n]*+\})*+\})"
 _APPLIES: Final = re.compile(
-    rb"(?:, (?!to_apply=)[a-z_]++=" + _VALUE + rb")*+, to_apply=%?(?P<name>" + NAME + rb")(?=,|\Z)"
+    rb"(?>, (?!to_apply=)[a-z_]++=" + _VALUE + rb")*+, to_apply=%?(?P<name>" + NAME + rb")(?=,|\Z)"
 )
-_SCALAR: Final = rb"[a-z][a-z0-9]*+\[\](?:\{\})?+"
-_BRACED: Final = rb"=\{(?:[^{}\"'/\n]++|\"(?:[^\"\\\n]++|\\[^\n])*+\")*+\}"
-_TAIL: Final = rb"(?:, frontend_attributes" + _BRACED + rb")?+(?:, metadata" + _BRACED + rb")?+\n"
+_SCALAR: Final = rb"[a-z][a-z0-9]*+\[\](?>\{\})?+"
+_BRACED: Final = rb"=\{(?>[^{}\"'/\n]++|\"(?>[^\"\\\n]++|\\[^\n])*+\")*+\}"
+_TAIL: Final = rb"(?>, frontend_attributes" + _BRACED + rb")?+(?>, metadata" + _BRACED + rb")?+\n"
 _PARAMETER: Final = rb" = " + _SCALAR + rb" parameter\(\d++\)" + _TAIL
 _REDUCER: Final = re.compile(
     rb"\n?  %?(?P<one>" + NAME + rb")" + _PARAMETER + rb"  %?(?P<other>" + NAME + rb")" + _PARAMETER + rb"  ROOT "

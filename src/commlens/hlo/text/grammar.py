@@ -36,7 +36,7 @@ class _Form(NamedTuple):
 
 
 _NAMED: Final = rb"%?" + NAME
-_NAMES: Final = rb"\{\s*+" + _NAMED + rb"(?:\s*+,\s*+" + _NAMED + rb")*+\s*+\}"
+_NAMES: Final = rb"\{\s*+" + _NAMED + rb"(?>\s*+,\s*+" + _NAMED + rb")*+\s*+\}"
 _BLOCK: Final = rb"\{.*\}"
 _INTEGER: Final = rb"-?\d++"
 _STRING_FIELDS: Final = ("op_type", "op_name", "source_file", "deduplicated_name", "scheduling_name")
@@ -90,31 +90,39 @@ _FIELD: Final = re.compile(
 )
 
 METADATA: Final = rb"\{%s\}" % b"".join(
-    rb"(?:%s=%s(?: |(?=\})))?+" % (field.encode(), rb"\d++" if field in _NUMBER_FIELDS else _PRINTED_STRING)
+    rb"(?>%s=%s(?: |(?=\})))?+" % (field.encode(), rb"\d++" if field in _NUMBER_FIELDS else _PRINTED_STRING)
     for field in _PRINTED_FIELDS
 )
 """Metadata as XLA prints them, without fields that are rare."""
 
-_LIST: Final = rb"\s*+(?:-?\d++\s*+(?:,\s*+-?\d++\s*+)*+)?+"
-_TILE: Final = rb"\(\s*+(?:-?\d++|\*)\s*+(?:,\s*+(?:-?\d++|\*)\s*+)*+\)\s*+"
-_NUMBER_IN_PARENTHESES: Final = rb"\(\s*+-?\d++\s*+\)\s*+"
-_TYPE_IN_PARENTHESES: Final = rb"\(\s*+\w++\s*+\)\s*+"
-LAYOUT: Final = (
-    rb"\{" + _LIST + rb"(?::\s*+(?:D\([^(){}]*+\)\s*+)?+(?:T\s*+(?:" + _TILE + rb")++)?+"
-    rb"(?:L"
-    + _NUMBER_IN_PARENTHESES
-    + rb")?+(?:\#"
-    + _TYPE_IN_PARENTHESES
-    + rb")?+(?:\*"
-    + _TYPE_IN_PARENTHESES
-    + rb")?+"
-    rb"(?:E" + _NUMBER_IN_PARENTHESES + rb")?+(?:S" + _NUMBER_IN_PARENTHESES + rb")?+"
-    rb"(?:SC(?:\(\s*+\d++:\d++(?:,\d++)*+\)\s*+)++)?+(?:P\([^{}]*+\)\s*+)?+(?:M" + _NUMBER_IN_PARENTHESES + rb")?+)?+\}"
+_LIST: Final = rb"(?>-?\d++\s*+(?>,\s*+-?\d++\s*+)*+)?+"
+_TILE: Final = rb"(?>(?:-?\d++|\*)\s*+(?>,\s*+(?:-?\d++|\*)\s*+)*+)?+"
+_LEVELS: Final = rb"[DCS+~,\s]*+"
+_NUMBERED: Final = rb"-?\d++\s*+"
+_TYPED: Final = rb"(?>\w++\s*+)?+"
+_SPLIT: Final = rb"-?\d++\s*+:\s*+" + _LIST
+
+
+def _part(sign: bytes, inside: bytes, *, times: bytes = b"?+") -> bytes:
+    """Return the pattern of a part of a layout: a sign and, perhaps, something in parentheses."""
+    word = rb"(?!\w)" if sign.isalpha() else b""
+    return rb"(?>" + sign + word + rb"\s*+(?>\(\s*+" + inside + rb"\)\s*+)" + times + rb")?+"
+
+
+LAYOUT: Final = b"".join(
+    (
+        *(rb"\{\s*+", _LIST, rb"(?>:\s*+", _part(b"D", _LEVELS), _part(b"T", _TILE, times=b"*+")),
+        *(_part(b"L", _NUMBERED), _part(rb"\#", _TYPED), _part(rb"\*", _TYPED)),
+        *(_part(b"E", _NUMBERED), _part(b"S", _NUMBERED), _part(b"SC", _SPLIT, times=b"*+")),
+        *(_part(b"P", rb"[^{}()]*+"), _part(b"M", _NUMBERED), rb")?+\}"),
+    )
 )
-"""The layout of an array as XLA reads it: order of the dimensions, then tiles, memory space and the like."""
+"""The layout of an array as XLA reads it: order of the dimensions, then tiles, memory space and the like.
+
+What is named by a letter alone has the value that it has where the letter is missing.
+"""
 _LAYOUT: Final = re.compile(LAYOUT)
-_ARRAY: Final = re.compile(rb"\b[a-z]\w*+\s*+\[(?P<dims>[^\]\[]*+)\]\s*+(?P<layout>\{[^{}]*+\})?+")
-_ORDER: Final = re.compile(rb"-?\d+")
+_ARRAY: Final = re.compile(rb"\b[a-z]\w*+\s*+\[(?P<dims>[^\]\[]*+)\]\s*+(?>(?P<layout>\{[^{}]*+\}))?+")
 _WITHOUT_OPERANDS: Final = frozenset({"constant", "parameter", "iota"})
 _BRACE: Final = ord("{")
 _EXCERPT: Final = 20
@@ -146,17 +154,17 @@ def layout_fault(text: bytes, start: int, end: int, *, of_result: bool = True) -
         text: the text.
         start: where the part starts.
         end: where it ends.
-        of_result: whether each must order the dimensions of its array: beside an operand XLA takes any order.
+        of_result: whether each must have an entry for every dimension: beside an operand, nobody asks.
     """
     for array in _ARRAY.finditer(text, start, end):
         layout = array["layout"]
         if layout is None:
             continue
         rank = array["dims"].count(b",") + 1 if array["dims"].strip() else 0
-        order = sorted(map(int, _ORDER.findall(layout.partition(b":")[0])))
+        entries = layout.partition(b":")[0].strip(b"{} \t\r\n")
         if _LAYOUT.fullmatch(layout) is None:
             what = "a layout such as {1,0} or {1,0:T(8,128)}"
-        elif of_result and order != [*range(rank)]:
+        elif of_result and (entries.count(b",") + 1 if entries else 0) != rank:
             what = f"a layout that orders {rank} dimension{'s' if rank != 1 else ''}"
         else:
             continue

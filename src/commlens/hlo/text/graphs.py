@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from commlens.hlo.text.instruction import TextInstruction
 
 _THIRD: Final = rb"\([^()\n]*+\)"
-_SECOND: Final = rb"\((?:[^()\n]++|" + _THIRD + rb")*+\)"
-_INSIDE: Final = rb"(?:[^()\n]++|" + _SECOND + rb")*+"
+_SECOND: Final = rb"\((?>[^()\n]++|" + _THIRD + rb")*+\)"
+_INSIDE: Final = rb"(?>[^()\n]++|" + _SECOND + rb")*+"
 """What stands in parentheses: tuples of tuples, whose layouts have tiles."""
 _SHAPE: Final = rb"(?:[a-z][a-z0-9]*\[[^\]\n]*+\](?:\{[^{}\n]*+\})?|\(" + _INSIDE + rb"\))"
 _LINE: Final = re.compile(
@@ -26,7 +26,7 @@ _LINE: Final = re.compile(
     re.MULTILINE,
 )
 _OPERAND: Final = re.compile(rb"(?:" + _SHAPE + rb" )?%?(" + NAME + rb")(?:, |\Z)")
-_OPERANDS: Final = re.compile(rb"(?:(?:" + _SHAPE + rb" )?%?" + NAME + rb"(?:, |\Z))++")
+_OPERANDS: Final = re.compile(rb"(?>(?:" + _SHAPE + rb" )?%?" + NAME + rb"(?:, |\Z))++")
 _INDEX_COMMENT: Final = re.compile(rb"/\*index=\d+\*/")
 _CONTROL: Final = re.compile(rb", control-predecessors=")
 

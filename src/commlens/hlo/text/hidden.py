@@ -7,7 +7,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.model import Unread, UnreadableError
-from commlens.hlo.text.lexis import NAME, SKIPPED, as_text
+from commlens.hlo.text.lexis import DEFINITION, GAP, NAME, SKIPPED, as_text
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -23,12 +23,20 @@ _CALL: Final = re.compile(
 )
 _IN_PLACE: Final = re.compile(
     SKIPPED.pattern
-    + rb"|\b(?P<role>to_apply|condition|body|calls|true_computation|false_computation)=\s*+\{\s*+(?:ROOT\s++)?+%?"
-    + rb"(?>"
+    + rb"|\b(?P<role>to_apply|condition|body|calls|true_computation|false_computation|branch_computations"
+    + rb"|called_computations)="
+    + GAP
+    + rb"*+\{(?>[{,]|%?(?>"
     + NAME
-    + rb")\s*+=",
+    + rb")(?="
+    + GAP
+    + rb"*+[,}])|"
+    + GAP
+    + rb")*+"
+    + DEFINITION,
     re.DOTALL,
 )
+"""A computation in an attribute, or in its list of computations, by its first definition."""
 _WHY: Final = "expected an instruction of its own, found the call inside another item, which is damaged or not closed"
 _EXCERPT: Final = 200
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlens.hlo.text.careful import next_item
-from commlens.hlo.text.lexis import NAME
+from commlens.hlo.text.careful import header_end, next_item
+from commlens.hlo.text.lexis import NAME, blank_comments, unbalanced
 from commlens.hlo.text.scanner import BLOCK, Scanner
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from commlens.hlo.text.lexis import Text
     from commlens.hlo.text.scanner import Block, Positions
 
-_HEADER_LINE = re.compile(rb"^(?:[^\n\w]*|[IWEF]\d{4}[^\n\]]*\] *)HloModule\b[^\n]*", re.MULTILINE)
+_HEADER = re.compile(rb"^(?:[^\n\w]*|[IWEF]\d{4}[^\n\]]*\] *)HloModule\b", re.MULTILINE)
 _STRAY = re.compile(rb"^[ \t]*(?:ENTRY\b[^\n]*|%?" + NAME + rb"[ \t]*(?:\([^\n]*)?)\{", re.MULTILINE)
 """A line between computations that may be one itself: a computation on a single line."""
+_MARK = b"ENTRY"
 _SHORTEST_ITEM = len(b"}\ne{}\n")
 
 
@@ -79,7 +80,18 @@ def make_index(text: Text) -> Index:
         block = scanner.scan(position, end, inside=builder.is_open)
         regular = block is not None and builder.takes(block, end)
         position = end if regular else builder.read_carefully(position, end)
+    if builder.is_open and _closes_on_last_line(text):
+        builder.read_carefully(len(text), len(text))
     return builder.finish()
+
+
+def _closes_on_last_line(text: Text) -> bool:
+    """Whether the last line ends in a brace that none on it opens: that of its computation, perhaps."""
+    end = len(text)
+    while end and text[end - 1 : end].isspace():
+        end -= 1
+    line = blank_comments(text[text.rfind(b"\n", 0, end) + 1 : end]).rstrip()
+    return line.endswith(b"}") and unbalanced(line, 0, len(line)) == len(line) - 1
 
 
 def _block_end(text: Text, position: int) -> int:
@@ -119,7 +131,7 @@ class _Builder:
         gaps = [
             gap for gap in zip([*before, *closed], [*opened, end], strict=False) if gap[1] - gap[0] >= _SHORTEST_ITEM
         ]
-        if any(_STRAY.search(self.text, start, stop) for start, stop in gaps):
+        if any(_STRAY.search(self.text, *gap) or self._ends_in_mark(*gap) for gap in gaps):
             return False
         self._find_headers(gaps)
         self.opened += opened
@@ -136,12 +148,19 @@ class _Builder:
         finished = np.searchsorted(block.closed, block.hits)
         return bool(np.all(begun == finished + 1))
 
+    def _ends_in_mark(self, start: int, stop: int) -> bool:
+        """Whether ``ENTRY`` stands at the end of a gap: before the name of a computation that is on a line below."""
+        found = self.text.find(_MARK, start, stop) >= 0
+        return found and blank_comments(self.text[start:stop]).rstrip().endswith(_MARK)
+
     def _find_headers(self, gaps: list[tuple[int, int]]) -> None:
         """Look for module headers in the gaps between computations."""
         known = self.headers[-1][1] if self.headers else -1
         for start, stop in gaps:
             self.headers += [
-                match.span() for match in _HEADER_LINE.finditer(self.text, start, stop) if match.start() >= known
+                (match.start(), header_end(self.text, match.end()))
+                for match in _HEADER.finditer(self.text, start, stop)
+                if match.start() >= known
             ]
 
     def read_carefully(self, start: int, end: int) -> int:
@@ -185,6 +204,7 @@ class _Builder:
     def _add(self, item: Item) -> None:
         if item.kind == "header":
             self.headers.append((item.start, item.end))
+        if item.kind in ("header", "tables"):
             return
         number = len(self.opened)
         self.opened.append(item.start)

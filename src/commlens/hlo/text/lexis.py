@@ -21,16 +21,25 @@ if TYPE_CHECKING:
 STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 SINGLE_QUOTED = rb"'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
 BLOCK_COMMENT = rb"/\*[^*]*(?:\*(?!/)[^*]*)*\*/"
-LINE_COMMENT = rb"//[^\n]*"
+LINE_COMMENT = rb"//[^\r\n]*"
 UNCLOSED = rb"\".*|/\*.*|'[^\n]*"
 NAME = rb"[A-Za-z_][\w.\-]*"
-GAP = rb"(?:\s|" + BLOCK_COMMENT + rb"|//[^\n]*\n)"
+COMMENT = BLOCK_COMMENT + rb"|//[^\r\n]*[\r\n]"
+"""A comment with its end, as a pattern."""
+GAP = rb"(?>\s|" + COMMENT + rb")"
 """One blank, line end or comment: what may stand between two tokens, as a pattern."""
-DEFINITION = GAP + rb"*+(?P<root>ROOT" + GAP + rb"++)?(?P<mark>%?)(?P<name>" + NAME + b")" + GAP + rb"*+=" + GAP + b"*+"
+_ROOT = rb"(?P<root>ROOT(?:" + GAP + rb"++|(?=%)))?"
+DEFINITION = GAP + rb"*+" + _ROOT + rb"(?P<mark>%?)(?P<name>" + NAME + b")" + GAP + rb"*+=" + GAP + b"*+"
 """What stands before the shape or opcode of an instruction, as a pattern."""
 
-HEADER_GAP = rb"(?:\s|/\*[^\n]*?\*/|//[^\n]*+\n)*+"
+HEADER_GAP = rb"(?>\s|/\*[^\n]*?\*/|//[^\r\n]*+[\r\n])*+"
 """What may stand between the words of a computation's header, as a pattern; a comment in slashes ends on its line."""
+
+BEHIND_A_BODY = rb"(?>" + GAP + rb"*+," + GAP + rb"*+(?>" + NAME + rb")\s*+=" + GAP + rb"*+(?:\"[^\"\n]*+\"|[\w.]++))*+"
+"""What may stand behind the closing brace of a computation, such as the thread that it runs on, as a pattern."""
+
+TABLES = rb"(?:FileNames|FunctionNames|FileLocations|StackFrames)(?![\w.\-])"
+"""The word before a table of stack frames, as a pattern."""
 
 SKIPPED = re.compile(b"|".join((STRING, SINGLE_QUOTED, BLOCK_COMMENT, LINE_COMMENT, UNCLOSED)), re.DOTALL)
 """Strings and comments: what structure must not be looked for in."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from commlens.errors import GrammarError
 from commlens.hlo.shapes import ELEMENT_BITS, read_shape
-from commlens.hlo.text.lexis import DEFINITION, NAME, as_text, blank_comments, closing, split_list
+from commlens.hlo.text.lexis import DEFINITION, GAP, NAME, as_text, blank_comments, closing, split_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,9 +26,13 @@ _ATTRIBUTE = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)=")
 _OPERAND_NAME = re.compile(rb"\s*%?(?P<name>" + NAME + rb")\s*")
 _MESH = re.compile(rb"@?(?:maximal_)?mesh\b")
 _SHAPE_WINDOW = 512
+_BUFFER = b"b"
+"""What stands before the parenthesis of a buffer's shape, where an opcode might stand."""
 _OPEN_ANGLE = re.compile(rb"@mesh\s*<[^>]*")
-_ARRAY_SHAPE = re.compile(rb"[A-Za-z]\w*(?:\s*(?=\[)|(?=\())")
-_LAYOUT = re.compile(rb"\{|\s+\{\s*[\d:]")
+_ARRAY_SHAPE = re.compile(rb"[A-Za-z]\w*+(?:" + GAP + rb"*+(?=\[)|(?=\())|b" + GAP + rb"*+(?=\()")
+_LAYOUT = re.compile(
+    rb"\{(?!" + GAP + rb"*+(?:%|ROOT\b|" + NAME + GAP + rb"*+=))|" + GAP + rb"++\{(?=" + GAP + rb"*+(?:-?\d|:))"
+)
 """A layout right behind a shape; one behind a blank shows by its first dimension that it is not a body's brace."""
 _NESTED = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
 
@@ -179,7 +183,7 @@ def is_nested(text: bytes, start: int, end: int) -> bool:
 def _shape_and_opcode(text: bytes, start: int) -> tuple[Span, re.Match[bytes]]:
     """Find the shape (it may be left out) and the opcode behind the ``=`` of an instruction."""
     opcode = _OPCODE.match(text, start)
-    if opcode is not None and as_text(opcode["opcode"]) not in ELEMENT_BITS:
+    if opcode is not None and opcode["opcode"] != _BUFFER and as_text(opcode["opcode"]) not in ELEMENT_BITS:
         return Span(start, start), opcode
     end = shape_end(text, start)
     opcode = _OPCODE.match(text, end)
@@ -205,7 +209,7 @@ def shape_end(text: Text, start: int) -> int:
         if closed is not None:
             layout = _LAYOUT.match(text, closed + 1)
             if layout is not None:
-                closed = closing(text, text.find(b"{", closed)) or closed
+                closed = closing(text, layout.end() - 1) or closed
             return closed + 1
     msg = f"expected a shape such as f32[8]{{0}}, found {as_text(text[start : start + 20].strip())!r}"
     raise GrammarError(msg, position=start)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ESCAPED: Final = rb"\\(?:[abfnrtv\\?'\"]|[0-7]{1,3}|[xX][0-9A-Fa-f]+|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
-WHOLE_STRING: Final = rb"\"(?:[^\"\\]++|" + _ESCAPED + rb")*+\"|'(?:[^'\\\n]++|" + _ESCAPED + rb")*+'"
+WHOLE_STRING: Final = rb"\"(?>[^\"\\]++|" + _ESCAPED + rb")*+\"|'(?>[^'\\\n]++|" + _ESCAPED + rb")*+'"
 """A string with escapes that ``absl::CUnescape`` knows: one with others XLA refuses."""
 _STRING: Final = re.compile(WHOLE_STRING)
 _KEY: Final = re.compile(rb"\s*+(?P<key>" + NAME + rb")=\s*+")

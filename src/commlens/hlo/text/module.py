@@ -174,7 +174,7 @@ class TextModule(Module):
     def _entry(self) -> TextComputation | None:
         bytes_ = np.frombuffer(self.text, dtype=np.uint8)
         opened = self._index.opened[self._span.first : self._span.last]
-        likely = np.flatnonzero(np.isin(bytes_[opened], np.frombuffer(b"E \t\n\r}", dtype=np.uint8)))
+        likely = np.flatnonzero(np.isin(bytes_[opened], np.frombuffer(b"E \t\n\r}/", dtype=np.uint8)))
         for position in likely.tolist():
             computation = self._layout.computation(self._span.first + position)
             if computation.is_marked_entry:
@@ -311,7 +311,9 @@ class TextModule(Module):
         found: dict[bytes, list[TextInstruction]] = {}
         for caller in chain(self._communication.callers, printed_fusions(self._layout)):
             written = self.text[caller.start : caller.end]
-            for names in _CALL_VALUES.findall(blank_comments(written) if b"/*" in written else written):
+            if b"/*" in written or b"//" in written:
+                written = blank_comments(written)
+            for names in _CALL_VALUES.findall(written):
                 for name in set(_NAMES.findall(names)):
                     found.setdefault(name, []).append(caller)
         return found

@@ -34,20 +34,20 @@ _Answer = TypeVar("_Answer")
 
 _FLAT: Final = rb"[^()\[\]{}\"'/\n]"
 _PARTS: Final = _FLAT + rb"++|\[" + _FLAT + rb"*+\]|" + LAYOUT + rb"|/\*index=\d++\*/"
-_TUPLE: Final = rb"\((?:" + _PARTS + rb")*+\)"
-_LIST: Final = rb"\((?:" + _PARTS + rb"|" + _TUPLE + rb")*+\)"
+_TUPLE: Final = rb"\((?>" + _PARTS + rb")*+\)"
+_LIST: Final = rb"\((?>" + _PARTS + rb"|" + _TUPLE + rb")*+\)"
 """The parts of a tuple, or operands with their types: tuples of tuples, whose layouts have tiles."""
 _HEAD: Final = re.compile(
     rb"(?:ROOT )?%?"
     + NAME
     + rb" = (?P<shape>[a-z][a-z0-9]*+\["
     + _FLAT
-    + rb"*+\](?:"
+    + rb"*+\](?>"
     + LAYOUT
     + rb")?+|"
     + _LIST
     + rb") "
-    rb"(?P<operation>(?P<opcode>[a-z][a-z0-9\-]*+)" + _LIST + rb")(?:, channel_id=(?P<number>\d{1,18})(?!\d))?+"
+    rb"(?P<operation>(?P<opcode>[a-z][a-z0-9\-]*+)" + _LIST + rb")(?>, channel_id=(?P<number>\d{1,18})(?!\d))?+"
 )
 _REDUCER: Final = re.compile(rb", to_apply=%?" + NAME + rb"(?=,|\Z)")
 _METADATA_MARK: Final = b", metadata={"
@@ -56,7 +56,7 @@ _WORN: Final = (b", to_apply=r", b", metadata={}", b", channel_id=0")
 """What stands in a spelling for the parts that differ from line to line."""
 _MADE: Final = b", custom_call_target="
 """Stands for the attributes of a custom call."""
-_CLOSED: Final = re.compile(rb"(?:[^\"'/\n]++|" + STRING + b"|" + SINGLE_QUOTED + rb")*+")
+_CLOSED: Final = re.compile(rb"(?>[^\"'/\n]++|" + STRING + b"|" + SINGLE_QUOTED + rb")*+")
 """A text without comments in which all strings are closed."""
 _ASK_MORE: Final = frozenset({"all_reduce_id", "control-predecessors"})
 """Attributes of which more must be known than how they are spelled."""

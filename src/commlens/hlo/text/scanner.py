@@ -61,6 +61,7 @@ _BROADCAST: Final = (_ending(b"roadcast"), _ending(b"lective-b"[-8:]))
 _SHORTER: Final = tuple(_suffix(name) for name in (b"-start", b" while", b" call", b" send", b" recv"))
 _COPY_START: Final = _suffix(b"py-start")
 _FUSION: Final = _suffix(b" fusion")
+_BEHIND_A_SHAPE: Final = (*_SHORTER[1:], _FUSION)
 _LAST_FOURS: Final = (
     *(b"duce", b"ther", b"tter", b"-all", b"mute", b"-sum", b"onal", b"call"),
     *(b"cast", b"tart", b"hile", b"send", b"recv", b"sion"),
@@ -76,6 +77,11 @@ _LIKELY: Final = np.zeros(1024, dtype=bool)
 """Whether four bytes may end an opcode of interest: most parentheses are told from those by one look-up."""
 _LIKELY[_slot(np.array([_ending(four) for four in _LAST_FOURS], dtype=np.uint64))] = True
 _LIKELY.setflags(write=False)
+
+_SHAPE_END: Final = np.zeros(256, dtype=bool)
+_SHAPE_END[list(b")]}\t")] = True
+"""Whether a byte before an opcode is the end of a shape, or a blank that no compiler prints there."""
+_SHAPE_END.setflags(write=False)
 
 _WORD_START: Final = np.zeros(256, dtype=bool)
 _WORD_START[list(b"%_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")] = True
@@ -209,11 +215,12 @@ class Scanner:
         indented = first == _BLANK
         last = text[np.maximum(newlines - 1, 0)]
         brace = last == _OPEN
-        if np.any(brace & (indented | (first == _H) | (first == _OPEN))):
-            return None  # a module header, or a brace whose name stands on a line before
+        opening = np.flatnonzero(brace)
+        heads = first[opening]
+        if np.any(~_WORD_START[heads] | (heads == _H)):
+            return None  # a module header, a brace whose name stands on a line before, or a name behind something else
         if np.any(_GOES_ON[last] & (indented | (last == _RETURN))):
             return None
-        opening = np.flatnonzero(brace)
         closing = np.flatnonzero(first == _CLOSE)
         starts = opening if not inside else np.concatenate((np.full(1, -1), opening))
         ends = closing
@@ -260,7 +267,8 @@ class Scanner:
     def _opcodes(self, parens: Positions, start: int) -> tuple[Positions, Positions] | None:
         """Return which parentheses stand behind opcodes of interest, and which behind ``fusion``.
 
-        None where a parenthesis stands behind more than one blank: what is before it may be an opcode all the same.
+        None where a parenthesis stands behind more than one blank, or a shape before an opcode without one: what is
+        before it may be an opcode all the same.
         """
         if start < 8:
             parens = parens[parens >= 8 - start]
@@ -277,15 +285,24 @@ class Scanner:
         before = parens[broadcasts] + (start - 16)
         real = (before >= 0) & (self._eights[np.maximum(before, 0)] == _BROADCAST[1])
         wanted[broadcasts[real]] = True
+        fusions = words >> _FUSION[0] == _FUSION[1]
         letters = words >> np.uint64(48) & np.uint64(0xFF)
         last = words >> np.uint64(56)
         spaced = last == _BLANK  # "opcode (": allowed, never printed; a tuple shape follows "= "
         if np.any(last < _BLANK):
             return None
-        if np.any(spaced & (letters <= _BLANK)):
+        if np.any(spaced & (letters <= _BLANK)) or self._touch_shapes(words[~(wanted | fusions | spaced)]):
             return None
         wanted |= spaced & (letters >= ord("a")) & (letters <= ord("z"))
-        return parens[wanted], parens[words >> _FUSION[0] == _FUSION[1]]
+        return parens[wanted], parens[fusions]
+
+    def _touch_shapes(self, words: NDArray[np.uint64]) -> bool:
+        """Whether one of the shorter opcodes stands right behind a shape, given the bytes before parentheses."""
+        for shift, value in _BEHIND_A_SHAPE if words.size else ():
+            before = (words >> shift) - np.uint64(value - _BLANK)
+            if np.any(_SHAPE_END[before[before < _SHAPE_END.size]]):
+                return True
+        return False
 
     def _unescaped(self, text: Bytes, quotes: Positions) -> Positions | None:
         """Drop escaped quotes; None where more than one backslash stands before a quote."""

@@ -82,8 +82,8 @@ class TextSite(Site):
     def name(self) -> str:
         """The instruction's name."""
         text = self._computation.text
-        name = text[self._start : text.find(b"=", self._start, self._end)].strip()
-        return as_text(name.removeprefix(b"ROOT ").lstrip().removeprefix(b"%"))
+        written = text[self._start : text.find(b"=", self._start, self._end)]
+        return as_text(written.rstrip().rpartition(b"%")[2].split()[-1])
 
     @property
     def computation_name(self) -> str:
@@ -98,9 +98,9 @@ class TextSite(Site):
     def _metadata(self) -> dict[str, str]:
         text = self._computation.text
         start = text.find(_METADATA, self._start, self._end)
-        if start < 0:
+        if start < 0 and text.find(b"metadata", self._start, self._end) < 0:
             return {}
-        if text.find(b'"', self._start, start) < 0:
+        if start >= 0 and text.find(b'"', self._start, start) < 0:
             opened = start + len(_METADATA) - 1
             end = closing(text, opened, self._end)
             return read_metadata(text[opened : self._end if end is None else end + 1])

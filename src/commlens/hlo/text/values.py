@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _INTEGER: Final = re.compile(rb"\s*-?\d{1,19}\s*", re.ASCII)
 _KEY: Final = re.compile(rb"\s*(?P<key>[A-Za-z_][\w.\-]*)\s*=\s*")
 _METADATA: Final = re.compile(
-    rb"(?<!\w)(?P<key>\w++)=(?:(?P<string>" + STRING + rb')|(?P<cut>".*)|(?P<bare>[^\s}"]+))', re.DOTALL
+    rb"(?<!\w)(?P<key>\w++)=\s*+(?:(?P<string>" + STRING + rb')|(?P<cut>".*)|(?P<bare>[^\s}",]+))', re.DOTALL
 )
 _FIELD: Final = re.compile(rb"(?<!\w)(?P<key>\w++)\s*+=\s*+")
 _FIELD_VALUE: Final = re.compile(STRING + rb"|[^\s{}\",]+")

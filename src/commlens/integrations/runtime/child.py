@@ -46,7 +46,7 @@ def _line_to_parent() -> Callable[[dict[str, object]], None]:
 def _answer(xla: Xla, job: dict[str, Any]) -> dict[str, object]:
     if job["kind"] == "program":
         return _run(xla, job)
-    from commlens.integrations.runtime.equal_results import compared
+    from commlens.integrations.runtime.module_comparison import compared
 
     return compared(xla, job)
 

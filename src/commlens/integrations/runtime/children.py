@@ -65,17 +65,17 @@ def answers_of(jobs: Sequence[Job], *, devices: int, timeout_s: float, processes
     answers: list[Answer] = []
     lost = starts = 0
     while len(answers) < len(jobs) and lost < _MOST_LOST:
-        with _Crew(processes, devices, jobs[len(answers) :], timeout_s) as crew:
+        with _Children(processes, devices, jobs[len(answers) :], timeout_s) as children:
             starts += 1
             try:
-                crew.wait_until_ready()
+                children.wait_until_ready()
             except ChildLostError as loss:
                 if processes > 1 and starts < _MOST_STARTS:  # somebody else may have the port
                     continue
                 msg = f"XLA cannot be started in a process of its own: {loss}"
                 raise CommlensError(msg) from loss
             try:
-                for answer in crew.answers():
+                for answer in children.answers():
                     answers.append(answer)  # noqa: PERF402 - those before a loss are kept
             except ChildLostError as loss:
                 lost += 1
@@ -84,7 +84,7 @@ def answers_of(jobs: Sequence[Job], *, devices: int, timeout_s: float, processes
     return [*answers, *({"refused": why} for _ in jobs[len(answers) :])]
 
 
-class _Crew:
+class _Children:
     """The child processes that make up one client, with the same jobs to do.
 
     Args:
@@ -94,7 +94,7 @@ class _Crew:
         timeout_s: seconds that a job may take.
     """
 
-    def __init__(self, processes: int, devices: int, jobs: Sequence[Answer], timeout_s: float) -> None:
+    def __init__(self, processes: int, devices: int, jobs: Sequence[Job], timeout_s: float) -> None:
         self._jobs = jobs
         self._timeout_s = timeout_s
         environment = _environment(-(-devices // processes))
@@ -168,7 +168,7 @@ class _Child:
         request: what it reads from its standard input.
     """
 
-    def __init__(self, environment: Mapping[str, str], request: Answer) -> None:
+    def __init__(self, environment: Mapping[str, str], request: Job) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", CHILD],

@@ -1,7 +1,7 @@
 """XLA through jaxlib, whichever of its names a release has: from HLO to results per device. For child processes.
 
 The way from HLO to the client leads through StableHLO, as there is no other; what it does not carry is refused by XLA
-or put in another form before (:mod:`~commlens.integrations.runtime.plain_text`).
+or put in another form before (:mod:`~commlens.integrations.runtime.plain_hlo`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from commlens.hlo import Combine, metadata_in_words
+from commlens.hlo import Combine, metadata_in_words, shortened, some_of
 from commlens.neuron.frontend_attributes import COLLECTIVE_TYPE, STREAM_ID
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ Value = TypeVar("Value", str, bytes)
 
 _MEANINGFUL: Final = (COLLECTIVE_TYPE, STREAM_ID)
 """Frontend attributes whose loss other passes notice."""
+_MOST_NAMED: Final = 8
+"""How many attributes are named before the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,49 @@ class CombinedSet:
             "channel_ids_gone": list(self.channel_ids_gone),
         }
 
-    def warnings(self) -> Iterator[str]:
-        """Yield a sentence for every lost attribute that other passes look for."""
-        for key in _MEANINGFUL:
-            values = self.dropped["frontend_attributes"].get(key)
-            if values is not None:
-                said = ", ".join("none" if each is None else f'"{each}"' for each in values)
-                yield f"{self.edit.name} has no {key}, because its members differ in it ({said})"
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The attributes that are lost, without metadata, of which every member keeps its own."""
+        return (*self.dropped["frontend_attributes"], *self.dropped["other"])
+
+    @property
+    def lost_meaning(self) -> tuple[str, ...]:
+        """Those of them that other passes look for."""
+        return tuple(key for key in _MEANINGFUL if key in self.dropped["frontend_attributes"])
+
+    def warning(self) -> str:
+        """Return a sentence that names what is lost: first what other passes look for, with its values."""
+        others = [shortened(key) for key in self.lost if key not in self.lost_meaning]
+        names = [*map(self._with_values, self.lost_meaning), *others]
+        return f"{self.edit.name} lacks {some_of(names, _MOST_NAMED)}, in which its members differ"
+
+    def _with_values(self, key: str) -> str:
+        values = self.dropped["frontend_attributes"][key]
+        said = ", ".join("none" if each is None else f'"{shortened(each)}"' for each in values)
+        return f"{key} ({said})"
+
+
+def warnings_of(sets: Sequence[CombinedSet]) -> Iterator[str]:
+    """Yield a sentence for every set that lost attributes; those come first that lost what other passes look for."""
+    for each in sorted(sets, key=lambda each: not each.lost_meaning):
+        if each.lost:
+            yield each.warning()
+
+
+def left_out(sets: Sequence[CombinedSet]) -> Iterator[str]:
+    """Say in a few words in how many sets members differ in attributes and in metadata, and in which.
+
+    Source locations differ in nearly every set, so metadata is only counted.
+    """
+    by_kind = {
+        "attributes": [each.lost for each in sets],
+        "metadata": [tuple(each.dropped["metadata"]) for each in sets],
+    }
+    for kind, lost in by_kind.items():
+        number, keys = sum(map(bool, lost)), sorted({key for each in lost for key in each})
+        if keys:
+            where = f"{number} set{'s' if number > 1 else ''}"
+            yield f"{kind} that differed left out in {where} ({some_of(list(map(shortened, keys)), _MOST_NAMED)})"
 
 
 def combined_set(name: str, members: Sequence[Site]) -> CombinedSet:

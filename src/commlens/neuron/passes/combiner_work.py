@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.hlo import UnreadableError, list_keys, seen_as_chains
+from commlens.hlo import UnreadableError, list_keys, seen_as_chains, unmet_needs
 from commlens.neuron.combiner_engine import Candidate, find_sets
 from commlens.neuron.combiner_keys import Excluded
 from commlens.neuron.combiner_order import CycleError
@@ -28,6 +28,7 @@ _FUSED: Final = "it stands in a fusion"
 _LOOPED: Final = "it stands in the body of a while loop"
 _TOO_LARGE: Final = "its result alone is larger than threshold_bytes"
 _CONTROLLED: Final = "it has control dependencies"
+_NOT_A_NAME: Final = "expected its operands to be names of instructions, found one in another form"
 _NOT_UNDERSTOOD: Final = "it, or what it depends on, cannot be understood: see left_alone"
 
 
@@ -170,9 +171,9 @@ class Work:
             self._with_domains = {each.computation.name for each in self.found.module.instructions_of({DOMAIN})}
         try:
             graph = computation.graph()
-            if graph.broken:
-                instruction = computation.instructions[min(graph.broken)]
-                self._refuse(instruction, _what_is_undefined(instruction), stated)
+            unmet = _first_unmet(computation, graph)
+            if unmet is not None:
+                self._refuse(*unmet, stated)
                 return None
             parted = computation.name in self._with_domains
             domains = domain_ids(computation.instructions, graph) if parted else None
@@ -244,12 +245,13 @@ def _is_readable(instruction: Instruction) -> bool:
     return True
 
 
+def _first_unmet(computation: Computation, graph: Graph) -> tuple[Instruction, str] | None:
+    """Return the first instruction of which nobody can tell what it needs, or that stands before it; and why."""
+    unmet = next(iter(unmet_needs(computation)), None)
+    if unmet is not None:
+        return unmet.user, unmet.why
+    return (computation.instructions[min(graph.broken)], _NOT_A_NAME) if graph.broken else None
+
+
 def _num_bytes(site: Site) -> int:
     return sum(shape.num_bytes or 0 for shape in site.signature.result_shapes)
-
-
-def _what_is_undefined(instruction: Instruction) -> str:
-    names = (*instruction.operand_names, *instruction.control_predecessors)
-    missing = [name for name in names if instruction.computation.instruction(name) is None]
-    found = f", found {' and '.join(missing)} undefined" if missing else ""
-    return f"expected all that it needs to be defined in the computation{found}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from commlens.hlo import Refusals, UnreadableError, figures, finished
 from commlens.neuron.combiner_keys import KeyReader
+from commlens.neuron.passes.combined_sets import left_out, warnings_of
 from commlens.neuron.passes.combiner_survey import collectives_of
 from commlens.neuron.passes.combiner_work import Work
 from commlens.neuron.places import listed, place_of
@@ -52,7 +53,7 @@ class Combiner:
         work = Work(found, KeyReader(rules, module), self.limits, refusals)
         sets = [] if disabled else list(work.combined(skip_while_bodies=self.skip_while_bodies))
         sets, made = work.made(sets)
-        warnings = [sentence for each in sets for sentence in each.warnings()]
+        warnings = list(warnings_of(sets))
         constrained, tp_groups = work.found.constrained, work.keys.rules.tp_groups
         if disabled is not None and constrained is not None:
             warnings.append(f"nothing was combined, because {listed([constrained])} is layout-constrained")
@@ -100,3 +101,4 @@ def _facts(work: Work, sets: Sequence[CombinedSet], disabled: Mapping[str, Json]
     if sets:
         yield f"combined {counts['combined']} into {counts['sets']}"
     yield from figures(excluded=counts["excluded"], alone=counts["alone"])
+    yield from left_out(sets)

@@ -25,6 +25,7 @@ from commlens.hlo import (
     post_order_keys,
     signature_of,
     states,
+    unmet_needs,
 )
 from commlens.neuron.passes.unread import check_read
 from commlens.neuron.places import listed, place_of
@@ -101,7 +102,8 @@ class ConvertCollectivesToCustomCall(Pass):
         refusals = Refusals(module, keep_going)
         refusals.check_structure()
         candidates = _candidates(module, refusals)
-        order, disorder = _in_post_order(list(_conversions(candidates, module, refusals)), module.entry)
+        wanted = _in_order(candidates, list(_conversions(candidates, module, refusals)), module.entry, refusals)
+        order, disorder = _in_post_order(wanted, module.entry)
         made = refusals.make(order)
         converted = [edit for edit in made.edits if isinstance(edit, BecomeCustomCall)]
         items = {each.instruction: each.item for each in candidates}
@@ -281,6 +283,30 @@ def _conversions(candidates: Iterable[Listed], module: Module, refusals: Refusal
 
 def _site(instruction: Instruction) -> Site:
     return InstructionSite(instruction, signature_of(instruction), instruction.channel_id)
+
+
+def _in_order(
+    candidates: Iterable[Listed],
+    converted: Sequence[BecomeCustomCall],
+    entry: Computation | None,
+    refusals: Refusals,
+) -> Sequence[BecomeCustomCall]:
+    """Refuse all conversions where something is needed and not defined before: the computation has no post-order.
+
+    Of a collective that was refused already that is no news.
+    """
+    if len(converted) < 2 or entry is None:
+        return converted
+    instructions = [edit.instruction for edit in converted]
+    refused = {each.instruction for each in candidates}.difference(instructions)
+    try:
+        unmet = next((each for each in unmet_needs(entry) if each.user not in refused), None)
+    except UnreadableError:  # which says nothing of the order
+        return converted
+    if unmet is None:
+        return converted
+    refusals.refuse(unmet.user, unmet.why, instructions)
+    return []
 
 
 def _in_post_order(

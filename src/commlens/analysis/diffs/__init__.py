@@ -1,0 +1,1 @@
+"""What changed in the communication of a program from one module to another."""

@@ -1,0 +1,1 @@
+"""Claims about what a program communicates, for tests: by counts and bytes, or by golden files."""

@@ -1,0 +1,1 @@
+"""The modules of many hosts held against each other before they run together."""

@@ -1,0 +1,1 @@
+"""What is said of collectives, held against a runtime that runs them."""
