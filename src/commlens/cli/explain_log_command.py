@@ -40,9 +40,9 @@ def command(*, log: str, inputs: Inputs, mesh: Mesh | None, full: bool, output: 
     """Show which collectives of a module the messages of a log refer to, along which axes, and their peers.
 
     LOG is what a job printed when it hung or failed, compressed or not, or - for standard input: rendezvous that were
-    not joined, cliques, communicators, watchdogs, names in a trace, messages of the Neuron runtime. FILE is anything that
-    `commlens report` reads; without one the messages are shown alone. All collectives are listed that a message can be
-    about, and what is not found is said.
+    not joined, cliques, communicators, watchdogs, names in a trace, messages of the Neuron runtime. FILE is anything
+    that `commlens report` reads; without one the messages are shown alone. All collectives are listed that a message
+    can be about, and what is not found is said.
     """
     from commlens.analysis import explain_log
     from commlens.neuron import LOG_MESSAGES

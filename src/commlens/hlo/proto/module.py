@@ -94,7 +94,7 @@ class ProtoModule(Module):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the computations in file order; a repeated one is told apart by a number, as XLA does in texts."""
+        """The names of the computations in file order; a repeated one gets a number, as XLA gives one in texts."""
         found: dict[str, int] = {}
         for computation in self._outlines:
             name = unique = as_text(computation.name)
