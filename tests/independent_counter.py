@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_CALL: Final = re.compile(
-    rb"(?<=[\s\]})])(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast|ragged-all-to-all)"
-    rb"(?:-start)?\("
-)
+_OPCODE: Final = rb"(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast|ragged-all-to-all)(?:-start)?"
+_CALL: Final = re.compile(rb"(?<=[\s\]})])" + _OPCODE + rb"\(|(?<=[\]})])[ \t]*" + _OPCODE + rb"[ \t]+\(")
 
 
 def visible(text: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """The proto of a module that was loaded from text: the same module for the other backend.
 
-Made through the face of instructions, so it holds what that face speaks of: enough for modules that tests write.
+Made through the interface of instructions, so it holds what that speaks of: enough for modules that tests write.
 """
 
 from __future__ import annotations

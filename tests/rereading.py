@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from commlens import CommlensError, load, load_all, report
-from commlens.hlo import UnreadableError, bare_bytes
+from commlens.hlo import UnreadableError, serialized_module
 from commlens.neuron import NEURON_PIPELINE, PASSES, parse_passes
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def reread(modules: Mapping[str, Module], python: str) -> dict[str, Reread]:
 
 
 def _question(module: Module) -> str:
-    content = bare_bytes(module)
+    content = serialized_module(module)
     if module.format == "text":
         return json.dumps({"text": content.decode("utf-8", "surrogateescape")})
     return json.dumps({"proto": base64.b64encode(content).decode()})
@@ -121,7 +121,7 @@ def _modules_of(file: Path) -> Iterator[Module]:
     try:
         modules = load_all(file)
         for module in modules:
-            bare_bytes(module)
+            serialized_module(module)
     except (CommlensError, UnreadableError):
         return
     yield from modules

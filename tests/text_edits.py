@@ -12,7 +12,7 @@ from commlens.hlo.text.editing import splices_of
 
 if TYPE_CHECKING:
     from commlens.hlo import Edit
-    from commlens.hlo.agreement import AttributeChange
+    from commlens.hlo.edit_plan import AttributeChange
     from commlens.hlo.text import TextModule
     from commlens.hlo.text.instruction import TextInstruction
 

@@ -146,6 +146,25 @@ def test_a_collective_before_a_loop_and_behind_it() -> None:
     assert [deadlock.collectives for deadlock in only(answer).differences[0].deadlocks] == [("ar", "ag")]
 
 
+@pytest.mark.parametrize("others", [("yes, no", "no, yes"), ("yes, no, no", "no, no, yes")])
+def test_a_collective_in_the_other_branch(others: tuple[str, str]) -> None:
+    """Hosts that run a collective for another value of what picks the branch do not agree."""
+    branches = f"yes {{\n  p = f32[4] parameter(0)\n  ROOT {REDUCE}\n}}\nno {{\n  ROOT p = f32[4] parameter(0)\n}}"
+    texts = {
+        f"host{number}": text_of(
+            "i = s32[] parameter(1)",
+            f"k = f32[4] conditional({', '.join(['i', *['p'] * len(order.split(','))])}), branch_computations={{{order}}}",
+            before=branches,
+        )
+        for number, order in enumerate(others)
+    }
+    module = only(hosts(texts))
+    assert not module.agree
+    assert [change.what for each in module.differences for change in each.changes] == [
+        "stands in yes, which runs at another place"
+    ]
+
+
 def test_the_end_of_a_schedule_is_said() -> None:
     """Where one host has nothing more, its member of the first difference says so."""
     answer = hosts({"a": text_of(REDUCE, GATHER), "b": text_of(REDUCE)})

@@ -96,14 +96,21 @@ def test_b27_a_clone_lost_an_operand() -> None:
 # --- what does not --------------------------------------------------------------------------------------------------
 
 
-def in_branches(first: str, second: str) -> str:
+PICKED_BY_TRUTH = (
+    "c = pred[] parameter(2)",
+    "k = f32[8] conditional(c, p, p), true_computation=yes, false_computation=no",
+)
+PICKED_BY_NUMBER = ("c = s32[] parameter(2)", "k = f32[8] conditional(c, p, p), branch_computations={{{}}}")
+SILENT = "n.1 = f32[8] negate(p)"
+
+
+def in_branches(first: str, second: str, run: tuple[str, str] = PICKED_BY_TRUTH) -> str:
     """Return a module with a line in each branch of a conditional."""
     branches = [
         f"{name} {{\n  p = f32[8] parameter(0)\n  {line}\n  ROOT n = f32[8] negate(p)\n}}\n"
         for name, line in (("yes", first), ("no", second))
     ]
-    run = "k = f32[8] conditional(c, p, p), true_computation=yes, false_computation=no"
-    return text_of("c = pred[] parameter(2)", run, before="\n".join(branches))
+    return text_of(*run, before="\n".join(branches))
 
 
 IN_A_BRANCH = """yes {{
@@ -168,8 +175,7 @@ DIFFERENT = {
     "conditional": (
         text_of(reduce()),
         text_of(
-            "c = pred[] parameter(2)",
-            "k = f32[8] conditional(c, p, p), true_computation=yes, false_computation=no",
+            *PICKED_BY_TRUTH,
             before=IN_A_BRANCH.format(line=reduce()),
         ),
         ["runs always -> in a branch of a conditional; stands in e -> in yes"],
@@ -184,10 +190,10 @@ DIFFERENT = {
         text_of(reduce(name="s")),
         ["runs 3 times -> once; stands in body -> in e"],
     ),
-    "branches": (
-        in_branches(reduce(), gather()),
-        in_branches(gather(), reduce()),
-        ["in yes: r runs after g instead of before it"],
+    "other-branch": (
+        in_branches(reduce(), SILENT),
+        in_branches(SILENT, reduce()),
+        ["stands in yes -> in no"],
     ),
     "order": (
         text_of(reduce(), gather()),
@@ -238,6 +244,24 @@ def test_a_collective_in_front_of_a_loop() -> None:
     answer = compare(ahead, behind)
     assert [change.kind for change in answer.changes] == ["order"]
     assert answer.changes[0].what == "in e: r runs after g instead of before it"
+
+
+def test_branches_that_have_changed_places() -> None:
+    """Branches that are picked by another value are no other order: what stands in them is run for another value."""
+    answer = compare(in_branches(reduce(), gather()), in_branches(gather(), reduce()))
+    assert kinds(answer) == ["changed", "changed"]
+    assert [change.what for change in answer.changes] == ["stands in yes -> in no", "stands in no -> in yes"]
+
+
+def test_branches_are_told_apart_by_what_picks_them() -> None:
+    """True picks what 1 picks, however the branches are listed."""
+    here, run = PICKED_BY_NUMBER
+    for lines in ((reduce(), SILENT), (SILENT, gather()), (reduce(), gather())):
+        by_number = [in_branches(*lines, (here, run.format(order))) for order in ("no, yes", "yes, no")]
+        answers = [compare(in_branches(*lines), each) for each in by_number]
+        assert [answer.same_communication for answer in answers] == [True, False]
+    answer = compare(in_branches(reduce(), SILENT), in_branches(reduce(), SILENT, (here, run.format("yes, no"))))
+    assert [change.what for change in answer.changes] == ["stands in yes, which runs at another place"]
 
 
 def test_loops_that_have_changed_places() -> None:
@@ -326,6 +350,17 @@ def test_meshes_of_different_sizes_stay_apart() -> None:
     assert [(total.axes, total.differs) for total in answer.totals] == [("b", True)]
     assert answer.before.mesh != answer.after.mesh
     assert any("two meshes" in note for note in answer.notes)
+
+
+def test_sums_of_two_meshes_stand_together() -> None:
+    """Axes of the first module come before those of the second one that rank alike, each with all its operations."""
+    names = "zyxwv"
+    for name in names:
+        groups = [f"mesh['{each}'={size}] {{'{each}'}}" for each, size in ((name, 4), ("b", 8))]
+        first, second = ([reduce(each), gather(each)] for each in groups)
+        answer = compare(text_of(*first), text_of(*second, header="num_partitions=8"))
+        found = [(total.axes, total.opcode) for total in answer.totals]
+        assert found == [(axes, opcode) for axes in (name, "b") for opcode in ("all-gather", "all-reduce")]
 
 
 def test_a_mesh_from_outside_names_both() -> None:

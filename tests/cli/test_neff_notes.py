@@ -107,9 +107,27 @@ def test_a_program_of_which_nothing_could_be_read(run: Run, folder: Path, readin
     warning, error = outcome.err.splitlines()
     assert (outcome.code, outcome.out) == (2, "")
     assert warning.startswith("commlens: warning: m: line 4: all-reduce a: ")
-    assert error.startswith("commlens: error: m: how many workers the program needs is not known: it has collectives")
+    assert error.startswith(
+        "commlens: error: m: how many workers the program needs is not known: no groups or pairs can"
+    )
     assert "gives none either)" in error
     assert "NEFF does not have CC op" not in error
+
+
+def test_a_cut_program_without_collectives(run: Run, folder: Path) -> None:
+    """Nobody knows whether it has any, and so nothing is said of them."""
+    (folder / "m").write_bytes(module()[:-2])
+    outcome = run("neff", "m")
+    assert (outcome.code, "it has collectives" in outcome.err) == (2, False)
+    assert "no groups or pairs can be read of it, and some may be missing (--reading total gives none" in outcome.err
+
+
+def test_a_refusal_of_a_cut_program_names_a_lower_bound(run: Run, folder: Path) -> None:
+    """The number of the other reading is the least that there can be, and the whole module's is the number."""
+    whole = module(REDUCE.replace("{{0,1}}", "{{0,1},{2,3}}"), REDUCE.replace("{{0,1}}", "{{0,1,2,3}}"))
+    for content, number in ((whole, "4"), (whole[:-2], "at least 4")):
+        (folder / "m").write_bytes(content)
+        assert run("neff", "m").err.endswith(f" (--reading total gives {number})\n")
 
 
 @pytest.mark.parametrize(

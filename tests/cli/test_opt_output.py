@@ -145,6 +145,22 @@ def test_each_thing_left_alone_has_its_place(run: Run, file: Path) -> None:
     assert "left alone 2" in outcome.out
 
 
+def test_places_are_in_what_the_pass_before_made(run: Run, file: Path) -> None:
+    """A line that came in or went moves those behind it: what is said of them names the pass that did it."""
+    again = "  h = f32[16] all-gather(p), replica_groups={{0,1}}, dimensions={0}\n"
+    odd = "  o = f32[16] all-gather(p), replica_groups={{0,x}}, dimensions={0}\n"
+    root = "  ROOT t = (f32[16], f32[16], f32[16]) tuple(g, h, o)\n"
+    file.write_text(TEXT.replace("ROOT g", "g").replace("\n}", f"\n{again}{odd}{root}}}"))
+    combiner, said = "all-gather-combiner{tp_group=off}", "o is left alone: replica_groups cannot be read"
+    for passes, start in (
+        (STAMP, f"{file}:7:45: {STAMP}: {said}"),
+        (f"{STAMP},{STAMP}", f"{file}:7:45: {STAMP}, on what {STAMP} made: {said}"),
+        (f"{combiner},{STAMP}", f"{file}:8:45: {STAMP}, on what all-gather-combiner made: {said}"),
+    ):
+        err = run("opt", "--keep-going", "--passes", passes, str(file), "-o", str(file.with_name("out.hlo"))).err
+        assert f"warning: {start}" in err
+
+
 def test_the_help_says_what_is_dumped(run: Run) -> None:
     """Its names depend on the form, and on how many modules the file holds."""
     help_text = " ".join(run("opt", "--help").out.split())

@@ -61,7 +61,7 @@ def test_what_was_dumped_before_a_fault_stays(run: Run, step_file: Path) -> None
     outcome = run(
         "opt", "--passes", f"{NUMBER},{CONVERT}", str(step_file), "-o", str(out), "--dump-after-each", str(folder)
     )
-    assert f"{step_file}:13:8: {CONVERT}: r: " in outcome.error
+    assert f"{step_file}:13:8: {CONVERT}, on what {NUMBER} made: r: " in outcome.error
     assert [path.name for path in folder.iterdir()] == [f"01.{NUMBER}.txt"]
     assert not out.exists()
 

@@ -237,6 +237,16 @@ def test_a_module_for_other_devices_is_warned_of(run: Run, module: str) -> None:
     assert outcome.err == f"commlens: warning: {module}: the module runs on 8 devices, the layout has 16 ranks\n"
 
 
+def test_a_mesh_for_other_devices_is_warned_of(run: Run, tmp_path: Path) -> None:
+    """Where a module states no counts, it is the mesh that says that it is for another number of devices."""
+    file = tmp_path / "m.hlo"
+    file.write_text(PIPELINE.format(counts=""))
+    outcome = run("ranks", *EIGHT, "--mesh", "a=2,b=2", "--against", str(file))
+    assert outcome.code == 0
+    assert outcome.err == f"commlens: warning: {file}: the mesh has 4 devices, the layout has 8 ranks\n"
+    assert run("ranks", *EIGHT, "--mesh", "a=2,b=4", "--against", str(file)).err == ""
+
+
 def test_what_could_not_be_read_is_warned_of(run: Run, tmp_path: Path) -> None:
     """A module of which a part is unread is compared as far as it goes."""
     file = tmp_path / "m.hlo"
@@ -245,6 +255,8 @@ def test_what_could_not_be_read_is_warned_of(run: Run, tmp_path: Path) -> None:
     outcome = run("ranks", *EIGHT, "--against", str(file))
     assert outcome.code == 0
     assert "1 that may communicate could not be read (see commlens report)" in outcome.err
+    [warning] = json.loads(run("ranks", *EIGHT, "--against", str(file), "--format", "json").out)["warnings"]
+    assert outcome.err == f"commlens: warning: {warning}\n"
 
 
 def test_matches_as_csv_and_markdown(run: Run, module: str) -> None:

@@ -14,7 +14,7 @@ from google.protobuf import text_format
 
 from commlens import CommlensError, load, load_all, report
 from commlens.analysis import RULES, HostSurvey, check, chosen_rules, compare_hosts, diff, explain_log
-from commlens.hlo import Deployment, unmet_needs_of
+from commlens.hlo import Deployment, module_uses_before_definition
 from commlens.neuron import CCInfo, read_neff
 from commlens.topology import (
     parse_mesh,
@@ -90,7 +90,7 @@ def diffed(pair: object) -> object:
 
 def ordered(source: object) -> object:
     """Name everything that is needed before it is defined."""
-    return [[each.why for each in unmet_needs_of(module)] for module in load_all(source)]  # pyright: ignore[reportArgumentType]
+    return [[each.why for each in module_uses_before_definition(module)] for module in load_all(source)]  # pyright: ignore[reportArgumentType]
 
 
 def told(log: object) -> object:
@@ -191,6 +191,8 @@ READERS: Final[dict[str, tuple[Callable[[int], object], Callable[[object], objec
     "text, one long line": (lambda n: text(n).replace("\n  x", "  x").encode(), reported),
     "text, operands far away": (lambda n: text(n, LINE.replace("{1}", "p")).encode(), reported),
     "text, open comments": (lambda n: text(2).encode() + b"/*\n" * n, reported),
+    "text, names and braces": (lambda n: b"\na{f32[" * n + text(2).encode(), reported),
+    "text, names and braces, further in": (lambda n: b"\n b {(x = f32[]" * n + text(2).encode(), reported),
     "text, brackets": (lambda n: text(2).replace("negate(", "negate(" + "(" * n).encode(), reported),
     "text, frontend attributes": (
         lambda n: text(2).replace("to_apply=add", "to_apply=add, frontend_attributes={" + ",".join(f'k{each}="v"' for each in range(n)) + "}").encode(),

@@ -187,6 +187,21 @@ def test_an_unknown_factor_makes_the_count_unknown() -> None:
     assert graph.executions("lonely") == 0
 
 
+def test_conditionals_that_never_run_are_not_named() -> None:
+    """Only the conditionals on paths from the entry say that a count is an upper bound."""
+    dead = """dead {
+  p = f32[8] parameter(0)
+  q = pred[] parameter(1)
+  ROOT never = f32[8] conditional(q, p, p), true_computation=leaf, false_computation=leaf
+}
+
+"""
+    text = NESTED.replace("ENTRY", dead + "ENTRY", 1)
+    assert discover(load(text)).call_graph.conditionals("leaf") == ("d",)
+    cut = text[: text.index("ENTRY")] + "cut {\n  p = f32[8] parameter(0)\n"
+    assert "never" in discover(load(cut)).call_graph.conditionals("leaf")
+
+
 def test_without_entry_nothing_is_known() -> None:
     """A text cut before its entry has no counts."""
     text = NESTED[: NESTED.index("ENTRY")] + "cut {\n  p = f32[8] parameter(0)\n"
@@ -279,4 +294,77 @@ def test_narrowing_conversions_are_not_seen_through() -> None:
         .replace("  k = s32[]", "  i2 = s2[] convert(i)\n  i3 = s32[] convert(i2)\n  k = s32[]")
         .replace("compare(i,", "compare(i3,")
     )
+    assert trip_count(load(text).instruction("w")) is None
+
+
+def turns(start: int, limit: int, step: int, direction: str, low: int, high: int) -> int | None:
+    """Run a loop whose counter wraps around; None where it comes back to a value it had."""
+    tests = {"LT": int.__lt__, "LE": int.__le__, "GT": int.__gt__, "GE": int.__ge__, "NE": int.__ne__}
+    seen: set[int] = set()
+    while tests[direction](start, limit):
+        if start in seen:
+            return None
+        seen.add(start)
+        start = (start + step - low) % (high - low + 1) + low
+    return len(seen)
+
+
+@given(st.data(), st.sampled_from([("s4", -8, 7), ("u4", 0, 15), ("s8", -128, 127), ("u8", 0, 255)]))
+def test_counters_are_numbers_of_their_type(data: st.DataObject, kind: tuple[str, int, int]) -> None:
+    """A loop whose counter wraps around is unknown or has the true count, never another one."""
+    name, low, high = kind
+    direction = data.draw(st.sampled_from(["LT", "LE", "GT", "GE", "NE"]))
+    start, limit, step = (data.draw(st.integers(low, high)) for _ in range(3))
+    text = loop(start=start, limit=limit, step=step, direction=direction).replace("s32[]", f"{name}[]")
+    assert trip_count(load(text).instruction("w")) in (None, turns(start, limit, step, direction, low, high))
+
+
+@pytest.mark.parametrize(
+    ("element_type", "values", "expected"),
+    [
+        ("u8", {"start": 5, "step": 254, "limit": 6, "direction": "LE"}, None),
+        ("u8", {"start": 5, "step": 254, "limit": 1, "direction": "GT"}, 2),
+        ("u32", {"start": 10, "step": 4294967295, "limit": 0, "direction": "NE"}, 10),
+        ("s32", {"limit": 2147483647, "direction": "LT"}, 2147483647),
+        ("s32", {"limit": 2147483647, "direction": "LE"}, None),
+        ("s8", {"start": 100, "step": 20, "limit": 127}, None),
+        ("u64", {"limit": 7}, 7),
+        ("u64", {"start": 2**64 - 3, "limit": 2**64 - 1}, 2),
+        ("s64", {"start": 4, "limit": -(2**63), "direction": "LT"}, 0),
+        ("f32", {"limit": 16777216}, 16777216),
+        ("f32", {"limit": 16777218}, None),
+        ("bf16", {"limit": 300}, None),
+        ("pred", {"limit": 1}, None),
+    ],
+)
+def test_counters_wrap_around(element_type: str, values: dict[str, object], expected: int | None) -> None:
+    """Adding the largest unsigned number counts down; a counter that leaves its type before the end counts nothing."""
+    text = loop(**values).replace("s32[]", f"{element_type}[]")
+    assert trip_count(load(text).instruction("w")) == expected
+
+
+@pytest.mark.parametrize(
+    ("kinds", "limit", "expected"),
+    [(("u8", "s32"), 200, 200), (("u8", "s32"), 300, None), (("s32", "u32"), 5, None), (("s32", "f64"), 5, 5)],
+)
+def test_conversions_that_hold_every_value_are_seen_through(
+    kinds: tuple[str, str], limit: int, expected: int | None
+) -> None:
+    """A counter may be compared in a wider type, and still wraps around in its own."""
+    own, wide = kinds
+    text = (
+        loop(limit=limit)
+        .replace("s32[]", f"{own}[]")
+        .replace(f"  k = {own}[]", f"  v = {wide}[] convert(i)\n  k = {wide}[]")
+        .replace("compare(i,", "compare(v,")
+        .replace(f"  n = {own}[] constant({limit})", f"  n = {own}[] constant(0)")
+    )
+    assert trip_count(load(text).instruction("w")) == expected
+
+
+def test_constants_are_folded_in_their_type() -> None:
+    """200 + 100 is no number of eight bits, and no bound."""
+    text = loop(sides="i, k2", limit=200).replace("s32[]", "u8[]")
+    text = text.replace("  k = u8[]", "  h = u8[] constant(100)\n  k = u8[]")
+    text = text.replace("  ROOT c", "  k2 = u8[] add(k, h)\n  ROOT c")
     assert trip_count(load(text).instruction("w")) is None

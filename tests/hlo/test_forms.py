@@ -57,6 +57,22 @@ def test_03_results_of_starts_count_once() -> None:
     ]
 
 
+def test_02_sugared_async_start_of_an_all_reduce() -> None:
+    """What XLA prints for an async-start around an all-reduce has the dedicated name and the nested shape."""
+    body = """  b = f32[4]{0} parameter(1)
+  r0 = ((f32[8]{0}), f32[8]{0}) all-reduce-start(a), replica_groups={{0,1}}, to_apply=plus
+  r1 = f32[8]{0} all-reduce-done(r0)
+  v0 = ((f32[8]{0}, f32[4]{0}), (f32[8]{0}, f32[4]{0}), u32[]) all-reduce-start(a, b), replica_groups={{0,1}}, to_apply=plus
+  v1 = (f32[8]{0}, f32[4]{0}) all-reduce-done(v0)
+  d0 = (f32[8]{0}, f32[4]{0}) all-reduce-start(a, b), replica_groups={{0,1}}, to_apply=plus
+  d1 = (f32[8]{0}, f32[4]{0}) all-reduce-done(d0)"""
+    assert read(body) == [
+        ("r0", "all-reduce", True, 32, 32, "{{0,1}}"),
+        ("v0", "all-reduce", True, 48, 48, "{{0,1}}"),
+        ("d0", "all-reduce", True, 48, 48, "{{0,1}}"),
+    ]
+
+
 def test_04_05_06_every_spelling_of_groups() -> None:
     """Mesh axes, iota and lists, empty and absent, in any order and with blanks."""
     body = """  x1 = f32[32]{0} all-gather(a), replica_groups=mesh['dp'=2,'tp'=4] {'tp'}, dimensions={0}

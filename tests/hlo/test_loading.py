@@ -74,6 +74,14 @@ def test_several_modules_are_for_load_all() -> None:
         load(several)
 
 
+@pytest.mark.parametrize("header", ["HloModule c\n\n", "HloModule c, num_partitions=2\n\n// nothing\nHloModule d\n"])
+def test_a_header_without_computations_is_part_of_the_module_before(header: str) -> None:
+    """The modules of a file are all of its bytes, also where one has lost what it held."""
+    several = text("a") + header + text("b") + header
+    assert names(load_all(several)) == ["a", "b"]
+    assert [each.to_bytes().decode() for each in load_all(several)] == [text("a") + header, text("b") + header]
+
+
 @pytest.mark.parametrize("source", [text(), PROTO])
 def test_counts_that_the_user_states_win(source: str | bytes) -> None:
     """The other count is 1 where nobody states it; counts below 1 are refused."""
@@ -332,7 +340,7 @@ def test_mapped_files_read_like_others(
     data = change((examples / "tagged_2x4.before.txt").read_bytes() + b"\n")
     file = fill(tmp_path, {"large.txt": data}) / "large.txt"
     copied = load_all(file)
-    monkeypatch.setattr("commlens.hlo.mapping._LARGE", 1)
+    monkeypatch.setattr("commlens.hlo.memory_mapping._LARGE", 1)
     mapped = load_all(file)
     assert type(mapped[0].text) is not bytes  # pyright: ignore[reportAttributeAccessIssue]
     assert b"".join(module.to_bytes() for module in mapped) == b"".join(module.to_bytes() for module in copied)

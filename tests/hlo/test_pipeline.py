@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from commlens.errors import CommlensError, InputError
-from commlens.hlo import Module, Pass, PassResult, Pipeline, Refusals, SetChannelId, finished, load
+from commlens.hlo import Module, Pass, PassResult, Pipeline, Refusals, SetChannelId, load, pass_result
 from commlens.hlo.passes.verification import Fault, examine
 from commlens.hlo.passes.verification import new_faults as faults_between
 from proto_modules import all_reduce, device_list, entry, instruction, module_of, reducer
@@ -48,8 +48,8 @@ class Count(Pass):
         collective = module.instruction("r")
         old = collective.channel_id or 0
         edits = [SetChannelId(collective, old + self.by)] if self.by else []
-        return finished(
-            self.name, refusals, refusals.make(edits), changed=True, stats={"old": old, "kept_going": keep_going}
+        return pass_result(
+            self.name, refusals, refusals.apply(edits), changed=True, stats={"old": old, "kept_going": keep_going}
         )
 
 
@@ -133,6 +133,18 @@ def test_a_pipeline_is_its_text() -> None:
 # --- errors name the pass -------------------------------------------------------------------------------------------
 
 
+def test_an_error_names_the_pass_whose_product_its_place_is_in() -> None:
+    """Lines count in what the last pass made that modified something; before the first one they are the file's own."""
+    fault = InputError("no", path="f.hlo", line=3)
+    for passes, says in (
+        ((Count(0), Fail(fault)), "f.hlo:3: fail: no"),
+        ((Count(), Replace(), Count(0), Fail(fault)), "f.hlo:3: fail, on what replace made: no"),
+    ):
+        with pytest.raises(InputError) as caught:
+            Pipeline(passes).run(load(TEXT))
+        assert str(caught.value) == says
+
+
 @pytest.mark.parametrize(
     ("error", "says"),
     [
@@ -144,7 +156,7 @@ def test_a_pipeline_is_its_text() -> None:
 def test_an_error_names_the_pass(error: CommlensError, says: str) -> None:
     """Whatever a pass refuses, one reads which pass it was, and the place stays."""
     with pytest.raises(InputError) as caught:
-        Pipeline((Count(), Fail(error))).run(load(TEXT))
+        Pipeline((Count(0), Fail(error))).run(load(TEXT))
     assert str(caught.value) == says
 
 

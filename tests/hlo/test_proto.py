@@ -1,4 +1,4 @@
-"""The face of a module that comes from a proto: names, orders, shapes, attributes, and what cannot be read."""
+"""A module that comes from a proto: names, orders, shapes, attributes, and what cannot be read."""
 
 from __future__ import annotations
 

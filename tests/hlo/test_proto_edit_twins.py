@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from commlens.hlo import SetChannelId, SetFrontendAttribute, discover, load
 from commlens.hlo.proto.instruction import ProtoInstruction
-from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN
+from commlens.hlo.proto.opcode_scan import COMMUNICATING_OPCODES
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.wire import BYTES, VARINT, read_fields
 from proto_forms import edited, encoded
@@ -110,10 +110,10 @@ def test_protos_of_real_programs(path: Path) -> None:
     assert all(
         each.frontend_attributes["zz"] == "1" for computation in made.computations for each in computation.instructions
     )
-    found = list(loaded.instructions_of(STARTS_AND_PLAIN))
+    found = list(loaded.instructions_of(COMMUNICATING_OPCODES))
     ids = [each.channel_id for each in found]
     made = edited(loaded, *(SetChannelId(each, 500 + number) for number, each in enumerate(found)))
-    found = list(made.instructions_of(STARTS_AND_PLAIN))
+    found = list(made.instructions_of(COMMUNICATING_OPCODES))
     assert [each.channel_id for each in found] == [500 + number for number in range(len(found))]
     back = edited(made, *(SetChannelId(each, number or 1) for each, number in zip(found, ids, strict=True)))
     assert (back.to_bytes() == path.read_bytes()) == (None not in ids)

@@ -97,7 +97,7 @@ def test_numbers_are_spelled_as_xla_prints_them(element_type: str) -> None:
 
 
 def literal_of(literal: schema.LiteralProto) -> str | None:
-    """Return a literal as the face of its constant spells it."""
+    """Return a literal as its constant spells it."""
     constant = instruction("constant", 2)
     constant.literal.CopyFrom(literal)
     return load(module(constant).SerializeToString()).instruction("x2").raw_attribute("literal")

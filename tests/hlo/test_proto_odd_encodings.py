@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commlens.hlo import SetChannelId, SetFrontendAttribute, discover, load
-from commlens.hlo.proto import tags
+from commlens.hlo.proto import descriptors
 from commlens.hlo.proto.binary_message import BinaryMessage
 from commlens.hlo.proto.instruction import ProtoInstruction
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
@@ -23,7 +23,7 @@ from proto_modules import all_reduce, attributes, module, varint
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from commlens.hlo.proto.tags import Tag
+    from commlens.hlo.proto.descriptors import FieldDescriptor
 
 START, END = 3, 4
 """Wire types of the brackets of a group."""
@@ -127,16 +127,16 @@ def test_edits_of_odd_encodings_are_what_protobuf_makes_of_them(
     assert [site.channel_id for site in discover(made).sites] == [channel]
 
 
-CHANGES: Mapping[Tag, st.SearchStrategy[list[int] | list[bytes]]] = {
-    tags.NAME: st.lists(st.binary(min_size=1, max_size=6), max_size=1),
-    tags.BACKEND_CONFIG: st.lists(st.binary(min_size=1, max_size=6), max_size=1),
-    tags.CHANNEL_ID: st.lists(st.integers(1, 2**63 - 1), max_size=1),
-    tags.OPERAND_IDS: st.lists(st.integers(0, 2**40), max_size=4),
+CHANGES: Mapping[FieldDescriptor, st.SearchStrategy[list[int] | list[bytes]]] = {
+    descriptors.NAME: st.lists(st.binary(min_size=1, max_size=6), max_size=1),
+    descriptors.BACKEND_CONFIG: st.lists(st.binary(min_size=1, max_size=6), max_size=1),
+    descriptors.CHANNEL_ID: st.lists(st.integers(1, 2**63 - 1), max_size=1),
+    descriptors.OPERAND_IDS: st.lists(st.integers(0, 2**40), max_size=4),
 }
 
 
 @given(data=instructions(), changes=st.fixed_dictionaries({}, optional=dict(CHANGES)))
-def test_fields_of_odd_encodings(data: bytes, changes: dict[Tag, list[int] | list[bytes]]) -> None:
+def test_fields_of_odd_encodings(data: bytes, changes: dict[FieldDescriptor, list[int] | list[bytes]]) -> None:
     """Replaced, added and removed as protobuf would; without a change no byte differs."""
     message = schema.HloInstructionProto.FromString(data)
     for tag, values in changes.items():
@@ -145,9 +145,9 @@ def test_fields_of_odd_encodings(data: bytes, changes: dict[Tag, list[int] | lis
             getattr(message, tag.name).extend(values)
         elif values:
             setattr(message, tag.name, values[0])
-    made = BinaryMessage(data, tags.INSTRUCTION).with_fields(changes)
+    made = BinaryMessage(data, descriptors.INSTRUCTION).with_fields(changes)
     assert schema.HloInstructionProto.FromString(made.data).SerializeToString() == message.SerializeToString()
-    assert BinaryMessage(data, tags.INSTRUCTION).with_fields({}).data == data
+    assert BinaryMessage(data, descriptors.INSTRUCTION).with_fields({}).data == data
 
 
 @given(content=st.lists(STRANGE, max_size=3).map(b"".join), number=NUMBERS)

@@ -11,7 +11,7 @@ from google.protobuf import text_format
 from combiner_modules import entry, line
 from commlens.errors import InputError
 from commlens.hlo import EditError, SetChannelId, discover, load, load_all
-from commlens.hlo.proto import tags
+from commlens.hlo.proto import descriptors
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.text_message import TextMessage
 from commlens.neuron import (
@@ -164,7 +164,7 @@ def test_passes_edit_every_spelling_as_they_edit_the_binary_message(chosen: Pass
 )
 def test_fields_that_nothing_stood_between_stay_apart(text: str, values: list[int], expected: str) -> None:
     """A bracket ends a value without white space; a number that takes its place does not."""
-    made = TextMessage(text.encode(), tags.INSTRUCTION).with_fields({tags.OPERAND_IDS: values})
+    made = TextMessage(text.encode(), descriptors.INSTRUCTION).with_fields({descriptors.OPERAND_IDS: values})
     assert made.data.decode() == expected
 
 

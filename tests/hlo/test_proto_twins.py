@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commlens.hlo import Module, discover, load
-from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN, find_notable
+from commlens.hlo.proto.opcode_scan import COMMUNICATING_OPCODES, find_candidates
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.topology import IotaReplicaGroupList
 from proto_modules import FAR, all_reduce, instruction, module, shape
@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
 PROTOS = Path(__file__).parents[1] / "data" / "protos"
 PAIRED = sorted(path for path in PROTOS.glob("*.pb") if path.with_suffix(".txt").exists())
-OPCODES = [*sorted(STARTS_AND_PLAIN), "add", "while", "custom-call", "reduce", "all-gather-done", "opcode-of-tomorrow"]
+OPCODES = [
+    *sorted(COMMUNICATING_OPCODES),
+    "add",
+    "while",
+    "custom-call",
+    "reduce",
+    "all-gather-done",
+    "opcode-of-tomorrow",
+]
 DEVICES = 8
 
 
@@ -204,9 +212,9 @@ def encoded_instructions(draw: st.DrawFn) -> bytes:
 
 @given(instructions=st.lists(encoded_instructions(), max_size=8), damaged=st.lists(st.binary(max_size=4), max_size=2))
 def test_the_quick_look_sees_what_a_slow_one_sees(instructions: list[bytes], damaged: list[bytes]) -> None:
-    """Every collective is among the notable instructions, with its position; decoding everything shows which those are."""
+    """Every collective is among the candidates, with its position; decoding everything shows which those are."""
     computation = schema.HloComputationOutline(instructions=[*instructions, *damaged])
-    found = {each.position: each.opcode for notable in find_notable([computation]) for each in notable.instructions}
+    found = {each.position: each.opcode for found in find_candidates([computation]) for each in found.instructions}
     quiet = {"add", "reduce", "all-gather-done"}
     for position, data in enumerate(instructions):
         opcode = schema.HloInstructionProto.FromString(data).opcode.decode()

@@ -20,7 +20,7 @@ from commlens.hlo import (
     SetFrontendAttribute,
     UnreadableError,
     figures,
-    finished,
+    pass_result,
     shares,
 )
 
@@ -59,7 +59,7 @@ def test_edits_that_can_be_made_are_made_at_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(type(module), "edited", lambda self, edits: (calls.append(1), real(self, edits))[1])
     refusals = Refusals(module, keep_going=False)
     edits = stamps(module)
-    made = refusals.make(edits)
+    made = refusals.apply(edits)
     assert (made.edits, calls, refusals.left) == (tuple(edits), [1], [])
     assert made.module.to_bytes().count(b"stream_id") == 2
     assert made.missing(edits) == frozenset()
@@ -71,7 +71,7 @@ def test_an_edit_that_cannot_be_made_is_refused_with_its_place() -> None:
     with pytest.raises(
         InputError, match=r"^<text>:6:\d+: x1: the attributes of x1 cannot be edited: frontend_attributes cannot"
     ):
-        Refusals(module, keep_going=False).make(stamps(module))
+        Refusals(module, keep_going=False).apply(stamps(module))
 
 
 @given(st.lists(st.booleans(), max_size=12))
@@ -80,7 +80,7 @@ def test_all_others_are_made(good: list[bool]) -> None:
     module = module_with(*(GOOD if each else BAD for each in good))
     refusals = Refusals(module, keep_going=True)
     edits = stamps(module)
-    made = refusals.make(edits)
+    made = refusals.apply(edits)
     bad = [f"x{number}" for number, each in enumerate(good) if not each]
     assert names(refusals.left) == bad
     assert {each.name for each in made.missing(edits)} == set(bad)
@@ -97,7 +97,7 @@ def test_what_belongs_together_is_made_together(parts: list[tuple[bool, int]]) -
     edits = stamps(module)
     group_of = {id(edit): group for edit, (_, group) in zip(edits, parts, strict=True)}
     refusals = Refusals(module, keep_going=True)
-    made = refusals.make(edits, lambda edit: group_of[id(edit)])
+    made = refusals.apply(edits, lambda edit: group_of[id(edit)])
     broken = {group for good, group in parts if not good}
     left = {f"x{number}" for number, (_, group) in enumerate(parts) if group in broken}
     assert set(names(refusals.left)) == left
@@ -108,7 +108,7 @@ def test_the_one_at_fault_is_named_first() -> None:
     """The others of its group say because of whom they are left alone."""
     module = module_with(GOOD, BAD, GOOD)
     refusals = Refusals(module, keep_going=True)
-    refusals.make(stamps(module), lambda _: "all")
+    refusals.apply(stamps(module), lambda _: "all")
     assert names(refusals.left) == ["x1", "x0", "x2"]
     assert refusals.left[0].why.startswith("the attributes of x1 cannot be edited: frontend_attributes cannot be read")
     assert {each.why for each in refusals.left[1:]} == {
@@ -121,7 +121,7 @@ def test_edits_that_only_contradict_each_other_leave_one_out() -> None:
     module = module_with(GOOD)
     one = module.instruction("x0")
     refusals = Refusals(module, keep_going=True)
-    made = refusals.make([SetChannelId(one, 7), BecomeCustomCall(one, "target", "{}"), SetChannelId(one, 8)])
+    made = refusals.apply([SetChannelId(one, 7), BecomeCustomCall(one, "target", "{}"), SetChannelId(one, 8)])
     assert [type(edit) for edit in made.edits] == [SetChannelId]
     assert made.module.instruction("x0").channel_id == 7
     assert names(refusals.left) == ["x0", "x0"]
@@ -130,7 +130,7 @@ def test_edits_that_only_contradict_each_other_leave_one_out() -> None:
 def test_no_edits_make_the_same_module() -> None:
     """Nothing is asked of the module then."""
     module = module_with(GOOD)
-    assert Refusals(module, keep_going=False).make([]).module is module
+    assert Refusals(module, keep_going=False).apply([]).module is module
 
 
 # --- what is told ---------------------------------------------------------------------------------------------------
@@ -176,8 +176,8 @@ def test_a_result_lists_what_was_left_alone() -> None:
     """As values, and in the statistics as JSON has it."""
     module = module_with(GOOD, BAD)
     refusals = Refusals(module, keep_going=True)
-    made = refusals.make(stamps(module))
-    result = finished("pass", refusals, made, changed=True, stats={"n": 1}, facts=figures(n=1))
+    made = refusals.apply(stamps(module))
+    result = pass_result("pass", refusals, made, changed=True, stats={"n": 1}, facts=figures(n=1))
     assert (result.facts, result.modified, names(list(result.left_alone))) == (("n 1",), True, ["x1"])
     assert result.stats["left_alone"] == [result.left_alone[0].as_json()]
     assert set(result.left_alone[0].as_json()) == {"instruction", "line", "column", "where", "text", "why"}
@@ -186,7 +186,7 @@ def test_a_result_lists_what_was_left_alone() -> None:
 def test_a_result_without_edits_keeps_the_module() -> None:
     """As of a pass that only looks for something."""
     module = module_with(GOOD)
-    result = finished("pass", Refusals(module, keep_going=False), changed=False, stats={}, found=True)
+    result = pass_result("pass", Refusals(module, keep_going=False), changed=False, stats={}, found=True)
     assert (result.module is module, result.modified, result.edits, result.found) == (True, False, (), True)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commlens.hlo.agreement import AttributeChange
+from commlens.hlo.edit_plan import AttributeChange
 from commlens.hlo.text.editing import splices_of
-from commlens.hlo.text.quick_edits import QuickEditor
+from commlens.hlo.text.fast_edits import FastEditor
 from commlens.hlo.text.splices import Splice
 from text_edits import CHANNEL, STREAM, edits_for, module_of, outside_is_equal, source
 
@@ -91,12 +91,12 @@ def test_twice_is_once(line: str, change: AttributeChange) -> None:
 
 
 @given(st.lists(lines(PRINTED_SEPARATORS), min_size=1, max_size=4), changes())
-def test_the_quick_road_gives_what_the_careful_one_does(found: list[str], change: AttributeChange) -> None:
+def test_the_fast_path_gives_what_the_careful_one_does(found: list[str], change: AttributeChange) -> None:
     """Printed lines that are looked up among others give the splices that taking them apart gives."""
     body = "\n".join(f"  {line.replace('x', f'x.{number}', 1)}" for number, line in enumerate(found))
     module = module_of(source(body))
     assert module.computations[1].starts is None
-    editor = QuickEditor()
+    editor = FastEditor()
     for instruction in module.computations[1].instructions[1:]:
         quick = editor.splices(instruction, change)
         if quick is not None:
@@ -104,7 +104,7 @@ def test_the_quick_road_gives_what_the_careful_one_does(found: list[str], change
 
 
 def careful(instruction: TextInstruction, change: AttributeChange) -> list[Splice]:
-    """Return what the careful road gives: one blank less before a line is enough to lead there."""
+    """Return what the slow path gives: one blank less before a line is enough to lead there."""
     text = instruction.computation.text
     alone = text[: instruction.start - 1] + text[instruction.start :]
     module = module_of(bytes(alone))
@@ -114,14 +114,14 @@ def careful(instruction: TextInstruction, change: AttributeChange) -> list[Splic
     return [Splice(start + 1, end + 1, put) for start, end, put in sorted(splices_of(module, edits_for(again, change)))]
 
 
-def test_the_quick_road_takes_what_is_printed() -> None:
+def test_the_fast_path_takes_what_is_printed() -> None:
     """Of the lines above it takes most of those that compilers print, and agrees on each of them."""
     change = AttributeChange(12, {"stream_id": "0"})
     taken = 0
     for case in (*STREAM, *CHANNEL):
         module = module_of(source(str(case.values[0])))
         instruction = module.computations[1].instructions[1]
-        quick = QuickEditor().splices(instruction, change) if module.computations[1].starts is None else None
+        quick = FastEditor().splices(instruction, change) if module.computations[1].starts is None else None
         if quick is not None:
             assert quick == careful(instruction, change)
             taken += 1

@@ -8,10 +8,10 @@ import pytest
 
 from commlens.errors import CommlensError
 from commlens.hlo import load_all
-from commlens.hlo.agreement import AttributeChange
+from commlens.hlo.edit_plan import AttributeChange
 from commlens.hlo.text import TextModule
 from commlens.hlo.text.attribute_edits import attribute_splices
-from commlens.hlo.text.quick_edits import QuickEditor
+from commlens.hlo.text.fast_edits import FastEditor
 from commlens.hlo.text.splices import Splice
 from text_edits import CHANNEL, STREAM, communicating, edited, edits_for, outside_is_equal, source
 from xla_reader import XlaReader
@@ -44,7 +44,7 @@ def test_real_modules(corpus_file: Path) -> None:
         for each in again:
             assert (each.channel_id, each.frontend_attributes["stream_id"]) == (987654321, "0")
         assert outside_is_equal(module, after, [edit for each in instructions for edit in edits_for(each, change)])
-        editor = QuickEditor()
+        editor = FastEditor()
         for each in instructions[:50]:
             quick = editor.splices(each, change) if each.computation.starts is None else None
             if quick is not None:

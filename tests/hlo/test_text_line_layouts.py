@@ -133,7 +133,7 @@ WANTED = [answer(module_of(PRINTED)) for answer in ANSWERS]
 
 
 def test_the_printed_module_is_what_is_compared_with() -> None:
-    """The module with a line each is printed: it takes the fast road, and the passes do something to it."""
+    """The module with a line each is printed: it takes the fast path, and the passes do something to it."""
     assert not index.make_index(PRINTED).irregular
     assert [each.run(module_of(PRINTED)).modified for each in PASSES] == [False, *[True] * 5]
 
@@ -186,7 +186,7 @@ def test_reducers_are_read_however_they_stand(reducer: str, asked: Callable[[Tex
         "  x = f32[8]{0} all-gather(p), replica_groups=mesh['a'=2,'b'=2], device_ids=([4]T(0)) {'a'}, dimensions={0}",
     ],
 )
-def test_what_is_printed_stays_on_the_fast_road(line: str) -> None:
+def test_what_is_printed_stays_on_the_fast_path(line: str) -> None:
     """Parentheses of layouts, groups and strings are no calls, and tables outside computations no instructions."""
     text = f"HloModule m\n\nStackFrames\n1 {{f(x)}}\ng(h)\n\n\nENTRY e (p: f32[8]) -> f32[8] {{\n  p = f32[8]{{0}} parameter(0)\n{line}\n}}\n"
     assert not index.make_index(text.encode()).irregular
@@ -207,7 +207,7 @@ def test_what_is_printed_stays_on_the_fast_road(line: str) -> None:
     ],
 )
 def test_what_is_not_one_instruction_is_not_printed(line: str) -> None:
-    """A line with two calls or none, or one that goes on, sends its computation down the careful road at once."""
+    """A line with two calls or none, or one that goes on, sends its computation down the slow path at once."""
     text = f"HloModule m\n\nENTRY e (p: f32[8]) -> f32[8] {{\n  p = f32[8]{{0}} parameter(0)\n{line}\n}}\n"
     assert list(index.make_index(text.encode()).irregular) == [0]
 

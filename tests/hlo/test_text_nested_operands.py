@@ -44,6 +44,7 @@ PROGRAMS = {
         "ROOT r = f32[] add(q, f32[] add(k, negate.anon.3))",
     ],
     "behind a layout with tiles": ["v = f32[8]{0:T(8)} broadcast(p), dimensions={}", "ROOT r = f32[8]{0:T(8)} add(v, f32[8]{0:T(8)} negate(v))"],
+    "behind a quote in a comment": ['ROOT r = f32[] /* a " here */ add(negate(p), f32[] negate(p))'],
     "named by others": ["q = f32[] add(negate(p), negate(p))", "ROOT r = f32[] subtract(negate.anon, negate.anon.1)"],
 }  # fmt: skip
 

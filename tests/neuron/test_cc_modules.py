@@ -72,6 +72,7 @@ def test_permutes_add_pairs_only() -> None:
         f"d = (f32[8], u32[], token[]) send(p, t), channel_id=1{attribute}",
         f"e = (f32[8], u32[], token[]) recv(t), channel_id=1{attribute}",
         "f = (f32[8], u32[], token[]) send(p, t), channel_id=2, is_host_transfer=true",
+        f"g = (f32[8], u32[], token[]) send(p, t), channel_id=3, is_host_transfer=true{attribute.replace('1', '9')}",
     )
     assert info.replica_groups is None
     assert info.src_target_pairs == [[[0, 1], [1, 0]], [[1, 0], [0, 1]], [[0, 1]]]

@@ -264,6 +264,36 @@ def test_caches_of_several_hosts(tmp_path: Path) -> None:
     assert cache.entries[2].problems[0].what.startswith(f"not in {tmp_path / 'host0'}: ")
 
 
+@pytest.mark.parametrize(
+    ("files", "expected", "says"),
+    [
+        pytest.param({}, [], "", id="the-same"),
+        pytest.param(
+            {"model.hlo_module.pb": text(name="other")}, ["modules-differ"], "step there and other", id="name"
+        ),
+        pytest.param({"model.hlo_module.pb": text(size=9)}, ["modules-differ"], "other arguments", id="arguments"),
+        pytest.param({"model.hlo_module.pb": OTHER}, ["modules-differ"], "they communicate alike", id="content"),
+        pytest.param(
+            {
+                "model.hlo_module.pb": None,
+                "model.neff": neff(definition(replica_groups=[[[0, 2], [1, 3]]]), lnc_size=2),
+            },
+            ["no-module", "neffs-differ"],
+            "has a NEFF with other groups",
+            id="neff",
+        ),
+        pytest.param({"model.neff": None, "model.done": None}, ["not-done"], "", id="no-neff"),
+    ],
+)
+def test_entries_of_one_name(files: dict[str, bytes | None], expected: list[str], says: str, tmp_path: Path) -> None:
+    """An entry that holds something else than the one of the same name in another cache is named, once."""
+    write_entry(tmp_path / "host0")
+    write_entry(tmp_path / "host1", files=files)
+    first, second = read_compile_cache(tmp_path).entries
+    assert (kinds(first), kinds(second)) == ([], expected)
+    assert says in " ".join(problem.what for problem in second.problems)
+
+
 def test_what_folders_are_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The root, the compiler's folder and the entry itself give the entry; the entry also as the current folder."""
     folder = write_entry(tmp_path)

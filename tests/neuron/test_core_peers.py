@@ -102,6 +102,16 @@ def test_a_module_that_the_simulator_would_run() -> None:
     assert refusals(cores) == [None, None, None]
 
 
+def test_collectives_that_say_the_same() -> None:
+    """Whom a rank meets in them is worked out once, for large modules repeat few collectives many times."""
+    lines = [f"a{number} = f32[8] all-reduce(p), replica_groups={{{{0,2}},{{1,3}}}}" for number in range(2)]
+    lines += [f"b{number} = f32[8] collective-permute(p), source_target_pairs={{{{0,1}}}}" for number in range(2)]
+    first, second, third, fourth = on_cores(*lines).core(0).peers
+    assert first is second
+    assert third is fourth
+    assert (first and first.peers, third and third.peers) == ([2], [1])
+
+
 def test_members_that_repeat() -> None:
     """A rank that stands twice in its group does not meet itself."""
     cores = on_cores("a = f32[8] all-reduce(p), replica_groups={{0,1,0,2}}, to_apply=add")

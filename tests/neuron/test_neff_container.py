@@ -161,6 +161,7 @@ def test_cut_at_every_64th_byte(pkg: int) -> None:
         pytest.param(sealed(tar_of([("info.json", b"{}")])), "such as sg00/def.json, found none", id="no-subgraph"),
         pytest.param(sealed(b"x" * 1024, pkg=1), "the header of a member", id="no-tar"),
         pytest.param(sealed(b"x" * 600, pkg=1, pkg_version=2), "cannot be read", id="no-gzip"),
+        pytest.param(neff(ONE, pkg_version=1), "found gzip data, which are version 2", id="gzip-in-version-1"),
         pytest.param(neff(b"{"), "<bytes>: sg00/def.json:1:2: ", id="no-json"),
         pytest.param(neff(b"[]"), "expected a JSON object, found a list of 0", id="list"),
         pytest.param(neff(definition(replica_groups=[[0]])), "expected replica_groups[0][0]", id="2-d"),

@@ -275,6 +275,8 @@ def test_notes_of_what_is_odd(arguments: dict[str, Any], note: str) -> None:
     [
         {"world": 64, "tp": 4, "kv": 2, "local_world_size": 32},
         {"world": 64, "tp": 8, "hardware": "trn2", "lnc": 1},
+        {"world": 32, "tp": 8, "hardware": "trn2"},
+        {"world": 64, "tp": 8, "hardware": "trn2", "local_world_size": 16},
         {"world": 64, "tp": 16, "hardware": "trn2"},
         {"world": 64, "tp": 2, "pp": 2, "ep": 4, "token_shuffle": 8},
     ],

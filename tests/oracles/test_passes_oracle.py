@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from commlens.hlo import bare_bytes, load
+from commlens.hlo import load, serialized_module
 from commlens.neuron import NEURON_PIPELINE, PASSES, parse_passes
 from xla_reader import XlaReader
 
@@ -111,7 +111,7 @@ def test_xla_reads_every_edited_text(spec: str, xla: XlaReader) -> None:
 def printed() -> dict[tuple[str, str], str]:
     """Return what XLA prints of every edited proto, by file and passes."""
     edited = {
-        (path.name, spec): bare_bytes(run(spec, load(path)))
+        (path.name, spec): serialized_module(run(spec, load(path)))
         for path in PROTOS
         for spec in SPECS
         if "0.12" not in path.name  # newer than the jaxlib at hand

@@ -17,7 +17,7 @@ import pytest
 from google.protobuf import text_format
 
 from commlens.hlo import BecomeCustomCall, Combine, SetChannelId, SetFrontendAttribute, load
-from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN
+from commlens.hlo.proto.opcode_scan import COMMUNICATING_OPCODES
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def with_small_ids(proto: bytes) -> bytes:
 def test_xla_prints_the_new_values(path: Path) -> None:
     """Of every collective of a real program: channel and attribute are there, and nothing else has changed."""
     loaded = load(path)
-    found = list(loaded.instructions_of(STARTS_AND_PLAIN))
+    found = list(loaded.instructions_of(COMMUNICATING_OPCODES))
     edits: list[Edit] = [SetChannelId(each, 700 + number) for number, each in enumerate(found)]
     made = loaded.edited([*edits, *(SetFrontendAttribute(each, "zz", "new") for each in found)])
     (before, _), (after, _) = ask(loaded.to_bytes(), made.to_bytes())

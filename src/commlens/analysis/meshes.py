@@ -54,10 +54,12 @@ def read_mesh(text: str) -> Mesh:
     """
     if "=" in text and not text.endswith(".json"):
         return parse_mesh(text)
+    msg = f"expected axes such as data=2,model=4 or the name of a JSON file, found {excerpt(text)!r}"
+    if not text:  # as a path it would be the current folder
+        raise GrammarError(msg, position=0)
     try:
         content = Path(text).read_bytes()
     except FileNotFoundError as error:
-        msg = f"expected axes such as data=2,model=4 or the name of a JSON file, found {excerpt(text)!r}"
         raise GrammarError(msg, position=0) from error
     except OSError as error:
         reason = f"the mesh cannot be read: {error.strerror}"

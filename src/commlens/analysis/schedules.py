@@ -1,35 +1,18 @@
 """The order in which the collectives of a module run: its schedule, as a tree of loops and branches.
 
 A collective stands in a computation, and a computation runs where it is called. So the order in which collectives run
-is that of the entry computation, with the body of each loop and the branches of each conditional as a part of their own
-at the place of the call; a plain call or fusion is no part of its own, what it runs stands among the things around it.
-Whether a compiler has inlined a function makes no difference then, whether it has moved a collective in front of a loop
-does.
+is that of the entry computation, with each loop and each conditional as a part of its own at the place where it stands;
+a plain call or fusion is no part of its own, what it runs stands among the things around it. Whether a compiler has
+inlined a function makes no difference then, whether it has moved a collective in front of a loop does.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from commlens.analysis.meanings import meanings_in
-from commlens.hlo import UnreadableError, in_running_order
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from commlens.analysis.meanings import Meanings
-    from commlens.analysis.reports import Report
-    from commlens.hlo import Call, CallGraph, Computation, Discovery, Instruction, Site
-
-_PARTS: Final = frozenset({"body", "condition", "branch"})
-"""What a called computation is to its caller where it runs as often as something decides."""
-
-AGAIN: Final = "again"
-"""The role of a part whose computation stands somewhere before."""
-
-_ENTRY: Final = "entry"
-_LOOSE: Final = "loose"
+    from collections.abc import Callable, Hashable
 
 
 class Step(NamedTuple):
@@ -59,15 +42,21 @@ class Part:
     """A part of a schedule.
 
     Attributes:
-        role: ``"entry"``, ``"body"``, ``"condition"`` or ``"branch"``; ``"loose"`` for what nothing leads to;
-            ``"again"`` for a computation that stands somewhere before.
-        name: name of the computation.
+        role: ``"entry"``; ``"loop"``, which holds its ``"condition"`` and its ``"body"``; ``"conditional"``, which holds
+            a ``"branch 1"`` for each number that picks one, for true 1; ``"loose"`` for what nothing leads to;
+            ``"call"`` for what is called where nothing but that decides how often it runs.
+        name: name of the computation; of a loop or a conditional that of the first in it.
         items: what it consists of in order: the number of a step, or ``~n`` for part n.
+        trips: how often it runs each time that what holds it does, a branch as if it were always taken; None where that
+            is not known.
+        again: whether its computation stands somewhere before. Its items are those that stand there.
     """
 
     role: str
     name: str
     items: tuple[int, ...]
+    trips: int | None = 1
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +65,7 @@ class Schedule:
 
     Attributes:
         steps: the collectives, in the order of the report's rows.
-        parts: the parts; the first holds all others, and each stands before those inside it.
+        parts: the parts; the first holds all others.
     """
 
     steps: tuple[Step, ...]
@@ -90,130 +79,99 @@ class Schedule:
             item = pending.pop()
             if item >= 0:
                 found.append(item)
-            elif self.parts[~item].role != AGAIN:
+            elif not self.parts[~item].again:
                 pending.extend(reversed(self.parts[~item].items))
         return found
 
+    def steps_in(self, item: int, *, again: bool = True) -> list[int]:
+        """Return the numbers of the steps of an item, those of the parts inside it too, each once and in order.
 
-def schedule_of(report: Report, found: Discovery, meanings: Meanings, *, by_data: bool = False) -> Schedule:
-    """Work out in which order the collectives of a module run.
+        Args:
+            item: the number of a step, or ``~n`` for part n.
+            again: whether parts count whose computation stands somewhere before.
+        """
+        found: dict[int, None] = {}
+        entered: set[int] = set()
+        pending = [item]
+        while pending:
+            current = pending.pop()
+            if current >= 0:
+                found[current] = None
+            elif current not in entered and (again or not self.parts[~current].again):
+                entered.add(current)
+                pending.extend(reversed(self.parts[~current].items))
+        return list(found)
 
-    Args:
-        report: the rows.
-        found: what they were made of.
-        meanings: where meanings are numbered.
-        by_data: whether the instructions of a computation count in the order that data prescribe, as XLA prints them
-            where there is no schedule, rather than as they are listed.
-    """
-    rows = report.collectives
-    sites = zip(found.sites, (row.figures for row in rows), strict=True)
-    steps = tuple(
-        Step(
-            row.name, meaning, row.trip_count, bool(row.conditional), site.computation_name, site.channel_id, site.line
-        )
-        for row, site, meaning in zip(rows, found.sites, meanings_in(report.module, sites, meanings), strict=True)
-    )
-    return Schedule(steps, _Walk(report, found, by_data=by_data).parts())
+    def again_in(self, item: int) -> list[int]:
+        """Return the numbers of the parts of an item whose computations stand somewhere before, the outermost alone."""
+        found: list[int] = []
+        pending = [item]
+        while pending:
+            current = pending.pop()
+            if current < 0 and self.parts[~current].again:
+                found.append(~current)
+            elif current < 0:
+                pending.extend(reversed(self.parts[~current].items))
+        return found
 
+    def lone(self, number: int) -> int | None:
+        """Return the number of the part that is all there is in a part, and whose trips can be counted with its own.
 
-class _Walk:
-    """A walk through the computations in which something communicates, from the entry."""
+        A loop of 2 around a loop of 3 alone runs the same as 3 around 2. None where there is anything else, or where it
+        is not known how often one of them runs.
+        """
+        part = self.parts[number]
+        if len(part.items) != 1 or part.items[0] >= 0 or part.trips is None:
+            return None
+        return None if self.parts[~part.items[0]].trips is None else ~part.items[0]
 
-    def __init__(self, report: Report, found: Discovery, *, by_data: bool) -> None:
-        self._module = report.module
-        self._by_data = by_data
-        self._sites: dict[str, dict[int, Site]] = {}
-        for number, site in enumerate(found.sites):
-            self._sites.setdefault(site.computation_name, {})[number] = site
-        self._calls = _calls_by_caller(found.call_graph, self._sites)
-        self._parts: list[tuple[str, str, list[int]]] = [("module", "", [])]
-        self._entered: set[str] = set()
+    def rounds(self, number: int) -> int | None:
+        """Return how often a part runs what it holds each time that it is reached, counted with :meth:`lone` parts."""
+        rounds = 1
+        inner: int | None = number
+        while inner is not None:
+            trips = self.parts[inner].trips
+            if trips is None:
+                return None
+            rounds *= trips
+            inner = self.lone(inner)
+        return rounds
 
-    def parts(self) -> tuple[Part, ...]:
-        """Return the parts."""
-        entry = self._module.entry
-        called = {call.callee for calls in self._calls.values() for call in calls}
-        names = [*dict.fromkeys([*self._calls, *self._sites])]
-        roots = [name for name in names if name not in called]
-        if entry is not None and entry.name in names:
-            self._walk(entry.name, _ENTRY)
-        for name in (*roots, *names):
-            if name not in self._entered:
-                self._walk(name, _LOOSE)
-        return tuple(Part(role, name, tuple(items)) for role, name, items in self._parts)
+    def contents(
+        self, value_of: Callable[[Step], Hashable], known: dict[Hashable, int], *, with_trips: bool
+    ) -> list[int]:
+        """Number what the parts hold.
 
-    def _walk(self, name: str, role: str) -> None:
-        stack = [self._enter(name, self._open(name, role, 0))]
-        while stack:
-            call, part = next(stack[-1], (None, 0))
-            if call is None:
-                stack.pop()
-            elif call.callee in self._entered:
-                again = self._open(call.callee, AGAIN, part)
-                self._parts[again][2].extend(self._sites.get(call.callee, ()))
-            elif call.role in _PARTS:
-                stack.append(self._enter(call.callee, self._open(call.callee, call.role, part)))
-            else:
-                stack.append(self._enter(call.callee, part))
+        Args:
+            value_of: what has to be equal of two steps.
+            known: what was numbered so far.
+            with_trips: whether parts with other :meth:`rounds` hold something else.
 
-    def _open(self, name: str, role: str, outer: int) -> int:
-        """Begin a part at the end of another one."""
-        self._parts.append((role, name, []))
-        self._parts[outer][2].append(~(len(self._parts) - 1))
-        return len(self._parts) - 1
+        Returns:
+            One number for each part, equal where they hold the same.
+        """
+        inside = [0] * len(self.parts)
+        found = [0] * len(self.parts)
+        rounds: list[int | None] = [1] * len(self.parts)
+        for number in self._inner_first():
+            part, lone = self.parts[number], self.lone(number)
+            values = (("part", found[~item]) if item < 0 else value_of(self.steps[item]) for item in part.items)
+            items = tuple(values) if lone is None else ("lone", inside[lone])
+            inside[number] = known.setdefault((part.role, part.again, *items), len(known))
+            if with_trips:
+                rounds[number] = part.trips if lone is None else (part.trips or 0) * (rounds[lone] or 0)
+            found[number] = known.setdefault((inside[number], rounds[number]), len(known))
+        return found
 
-    def _enter(self, name: str, part: int) -> Iterator[tuple[Call, int]]:
-        """Put the steps of a computation into a part, and yield the calls between them."""
-        self._entered.add(name)
-        sites, calls = self._sites.get(name, {}), self._calls.get(name, [])
-        if not calls and not self._by_data:
-            self._parts[part][2].extend(sites)
-            return
-        by_place: dict[Instruction, list[int | Call]] = {}
-        for number, site in sites.items():
-            by_place.setdefault(site.instruction, []).append(number)
-        for call in calls:
-            by_place.setdefault(call.caller, []).append(call)
-        for instruction in self._ordered(by_place):
-            for item in by_place[instruction]:
-                if isinstance(item, int):
-                    self._parts[part][2].append(item)
-                else:
-                    yield item, part
-
-    def _ordered(self, by_place: dict[Instruction, list[int | Call]]) -> list[Instruction]:
-        instructions = list(by_place)
-        try:
-            if not self._by_data:
-                return in_running_order(instructions)
-            ranks = _ranks(instructions[0].computation) if instructions else {}
-            return sorted(instructions, key=lambda each: ranks.get(each.name, len(ranks)))
-        except UnreadableError:
-            return instructions
-
-
-def _ranks(computation: Computation) -> dict[str, int]:
-    return {instruction.name: rank for rank, instruction in enumerate(computation.post_order())}
-
-
-def _calls_by_caller(graph: CallGraph, sites: dict[str, dict[int, Site]]) -> dict[str, list[Call]]:
-    """Return the calls that lead to something that communicates, by the computation in which they stand."""
-    found: dict[str, list[Call]] = {}
-    pending, seen = list(sites), set(sites)
-    while pending:
-        for call in graph.calls_of(pending.pop()):
-            caller = call.caller.computation.name
-            found.setdefault(caller, []).append(call)
-            if caller not in seen:
-                seen.add(caller)
-                pending.append(caller)
-    return {caller: sorted(calls, key=_place_in_caller) for caller, calls in found.items()}
-
-
-def _place_in_caller(call: Call) -> tuple[int, int]:
-    """Sort the calls of one instruction as it names them, and those of several as they are listed."""
-    try:
-        called = list(call.caller.called)
-        return call.caller.list_key, called.index((call.role, call.callee))
-    except (UnreadableError, ValueError):
-        return 0, 0
+    def _inner_first(self) -> list[int]:
+        """Return the numbers of the parts, each behind those inside it."""
+        order: dict[int, None] = {}
+        pending = [(0, False)]
+        while pending:
+            number, finished = pending.pop()
+            if finished:
+                order[number] = None
+            elif number not in order:
+                pending.append((number, True))
+                pending += [(~item, False) for item in self.parts[number].items if item < 0 and ~item not in order]
+        return list(order)

@@ -33,8 +33,9 @@ _COUNT: Final = click.IntRange(min=1)
 
 
 def _split(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Take apart what is given with commas between."""
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+    """Take apart what is given with commas between; where there is nothing between them, that is what is given."""
+    listed = ([part.strip() for part in value.split(",") if part.strip()] for value in values)
+    return tuple(part for parts in listed for part in parts or [""])
 
 
 @click.command("check", short_help="Find everything that is wrong with a module's communication.")

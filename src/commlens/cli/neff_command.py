@@ -121,7 +121,8 @@ def _refuse(summary: CCSummary) -> None:
         reasons, other, number = summary.refusals, "total", summary.world_size_total
     else:
         reasons, other, number = summary.refusals_total, "documented", summary.world_size_documented
-    reason = f"{'; '.join(reasons)} (--reading {other} gives {'none either' if number is None else number})"
+    least = "" if summary.complete else "at least "
+    reason = f"{'; '.join(reasons)} (--reading {other} gives {'none either' if number is None else f'{least}{number}'})"
     raise InputError(reason, path=summary.path)
 
 

@@ -20,7 +20,7 @@ from commlens.cli.specs import placed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from commlens.hlo import Module, Original, Pass, PassResult
+    from commlens.hlo import Module, Pass, PassResult, SourceFile
     from commlens.views import RunModule
 
 
@@ -164,16 +164,16 @@ def _chosen(passes: str | None, pipeline: str | None) -> tuple[Pass, ...]:
         return parse_passes(passes or "")
 
 
-def _read(file: str, max_bytes: int | None, replicas: int | None, partitions: int | None) -> Original:
-    from commlens.hlo import read_original
+def _read(file: str, max_bytes: int | None, replicas: int | None, partitions: int | None) -> SourceFile:
+    from commlens.hlo import read_source_file
 
-    read = read_original if max_bytes is None else partial(read_original, max_bytes=max_bytes)
+    read = read_source_file if max_bytes is None else partial(read_source_file, max_bytes=max_bytes)
     stdin = standard_input() if file == STANDARD_INPUT else None
     return read(file, stdin=stdin, replicas=replicas, partitions=partitions)
 
 
 def _rewritten(
-    original: Original, passes: Sequence[Pass], folder: Path | None, *, verify: bool, keep_going: bool
+    original: SourceFile, passes: Sequence[Pass], folder: Path | None, *, verify: bool, keep_going: bool
 ) -> tuple[bytes, list[RunModule]]:
     """Run the passes on every module; return the new content, and what was done."""
     from commlens.hlo import Pipeline
@@ -207,12 +207,17 @@ def _keeper(folder: Path, stem: str, ending: str) -> Callable[[PassResult], None
 
 
 def _warnings(file: str, modules: Sequence[RunModule]) -> Iterator[str]:
+    from commlens.hlo import pass_in_words
+
     for module in modules:
+        made_by: str | None = None
         for run in module.runs:
-            yield from (f"{file}: {run.name}: {sentence}" for sentence in run.warnings)
+            name = pass_in_words(run.name, made_by)
+            yield from (f"{file}: {name}: {sentence}" for sentence in run.warnings)
             for left in run.left_alone:
                 place = ":".join(str(part) for part in (file, left.line, left.column) if part is not None)
-                yield f"{place}: {run.name}: {left.sentence()}"
+                yield f"{place}: {name}: {left.sentence()}"
+            made_by = run.name if run.modified else made_by
 
 
 def _refuse(sentence: str) -> NoReturn:

@@ -79,8 +79,9 @@ def command(
 
     inputs = Inputs((against,), "last", None, replicas, partitions, keep_going=False)
     answers = inputs.answer(question).found
-    output.show(RanksView(layout, [module for _, module in answers]))
-    warn(_warnings([report for report, _ in answers], layout.world))
+    warnings = list(_warnings([report for report, _ in answers], layout.world))
+    output.show(RanksView(layout, [module for _, module in answers], warnings))
+    warn(warnings)
     return 0
 
 
@@ -114,8 +115,11 @@ def _warnings(reports: Sequence[Report], world: int) -> Iterator[str]:
         module = report.module
         yield from (f"{module.path}: {note}" for note in report.notes)
         replicas, partitions = module.replica_count, module.num_partitions
-        if replicas is not None and partitions is not None and replicas * partitions != world:
-            yield f"{module.path}: the module runs on {replicas * partitions} devices, the layout has {world} ranks"
+        if replicas is not None and partitions is not None:
+            if replicas * partitions != world:
+                yield f"{module.path}: the module runs on {replicas * partitions} devices, the layout has {world} ranks"
+        elif report.mesh is not None and report.mesh.num_devices != world:
+            yield f"{module.path}: the mesh has {report.mesh.num_devices} devices, the layout has {world} ranks"
         if report.unread:
             number = len(report.unread)
             yield f"{module.path}: {number} that may communicate could not be read (see commlens report)"

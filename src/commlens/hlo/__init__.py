@@ -1,39 +1,41 @@
-"""Modules: read, look, write. One face, two backends (text and proto)."""
+"""HLO modules: loading, reading, editing, writing. One interface, two backends (text and proto)."""
 
-from commlens.hlo.bare import bare_bytes
+from commlens.hlo.async_attributes import instructions_restating
 from commlens.hlo.callgraph import CallGraph
 from commlens.hlo.collectives import is_collective, signature_of
-from commlens.hlo.containers import MAX_BYTES, compression_of, read_file, read_stream, uncompressed
+from commlens.hlo.compression import MAX_BYTES, compression_of, read_file, read_stream, uncompressed
 from commlens.hlo.custom_calls import custom_call_opcode, custom_call_signature
+from commlens.hlo.definition_order import module_uses_before_definition, uses_before_definition
 from commlens.hlo.discovery import Discovery, discover
 from commlens.hlo.edits import BecomeCustomCall, Combine, Edit, EditError, SetChannelId, SetFrontendAttribute
-from commlens.hlo.files import descriptor_named, write_atomically
-from commlens.hlo.glances import (
-    applied_name,
+from commlens.hlo.execution_threads import execution_thread
+from commlens.hlo.fast_queries import (
+    are_provably_chained,
     first_operand,
+    has_attribute,
     list_keys,
     opcode_of,
-    operation_on_parameters,
     post_order_keys,
-    seen_as_chains,
-    states,
+    reducer_opcode,
+    to_apply_name,
 )
+from commlens.hlo.files import descriptor_named, write_atomically
+from commlens.hlo.formatting import shortened, some_of
 from commlens.hlo.graphs import Graph
+from commlens.hlo.group_canonicalization import canonical_groups
 from commlens.hlo.group_modes import group_mode
 from commlens.hlo.header_mesh import header_meshes
 from commlens.hlo.instruction_lists import Listed, communication_in_list_order, opcode_in_memory
 from commlens.hlo.loading import load, load_all, load_inputs
 from commlens.hlo.metadata import metadata_in_words
 from commlens.hlo.model import Call, Computation, Instruction, Module, Unread, UnreadableError
-from commlens.hlo.needs import unmet_needs, unmet_needs_of
 from commlens.hlo.opcodes import base_opcode
 from commlens.hlo.passes.base import Json, LeftAlone, Pass, PassResult
+from commlens.hlo.passes.definition_order import check_definition_order
 from commlens.hlo.passes.facts import figures, shares
-from commlens.hlo.passes.needs import check_needs
-from commlens.hlo.passes.pipeline import Pipeline
-from commlens.hlo.passes.refusals import Made, Refusals, finished
+from commlens.hlo.passes.pipeline import Pipeline, pass_in_words
+from commlens.hlo.passes.refusals import AppliedEdits, Refusals, pass_result
 from commlens.hlo.passes.spec import Option, nearest, options_of, parse_specs, spec_of, specs_of
-from commlens.hlo.products import Original, read_original
 from commlens.hlo.reducers import reducer_of
 from commlens.hlo.reductions import ReductionKind, reduction_kind
 from commlens.hlo.rules import (
@@ -51,21 +53,20 @@ from commlens.hlo.rules import (
     check_listable,
     find_all,
 )
-from commlens.hlo.running_order import in_running_order, is_scheduled
+from commlens.hlo.schedules import in_schedule_order, is_scheduled
+from commlens.hlo.serialization import serialized_module
 from commlens.hlo.shapes import Shape, parse_shape
 from commlens.hlo.signature import InstructionSite, Signature, Site
-from commlens.hlo.spellings import one_spelling
-from commlens.hlo.spoken_beside import restating
-from commlens.hlo.threads import execution_thread
+from commlens.hlo.source_files import SourceFile, read_source_file
 from commlens.hlo.trip_counts import trip_count
-from commlens.hlo.unmet_need import UnmetNeed
-from commlens.hlo.wording import shortened, some_of
+from commlens.hlo.use_before_definition import UseBeforeDefinition
 
 __all__ = [
     "MAX_BYTES",
     "MOST_LISTED",
     "SEVERITIES",
     "TARGETS",
+    "AppliedEdits",
     "BecomeCustomCall",
     "Call",
     "CallGraph",
@@ -83,10 +84,8 @@ __all__ = [
     "Json",
     "LeftAlone",
     "Listed",
-    "Made",
     "Module",
     "Option",
-    "Original",
     "Pass",
     "PassResult",
     "Pipeline",
@@ -100,16 +99,17 @@ __all__ = [
     "Shape",
     "Signature",
     "Site",
+    "SourceFile",
     "Subject",
     "Target",
-    "UnmetNeed",
     "Unread",
     "UnreadableError",
-    "applied_name",
-    "bare_bytes",
+    "UseBeforeDefinition",
+    "are_provably_chained",
     "base_opcode",
+    "canonical_groups",
+    "check_definition_order",
     "check_listable",
-    "check_needs",
     "communication_in_list_order",
     "compression_of",
     "custom_call_opcode",
@@ -119,11 +119,12 @@ __all__ = [
     "execution_thread",
     "figures",
     "find_all",
-    "finished",
     "first_operand",
     "group_mode",
+    "has_attribute",
     "header_meshes",
-    "in_running_order",
+    "in_schedule_order",
+    "instructions_restating",
     "is_collective",
     "is_scheduled",
     "list_keys",
@@ -131,32 +132,32 @@ __all__ = [
     "load_all",
     "load_inputs",
     "metadata_in_words",
+    "module_uses_before_definition",
     "nearest",
-    "one_spelling",
     "opcode_in_memory",
     "opcode_of",
-    "operation_on_parameters",
     "options_of",
     "parse_shape",
     "parse_specs",
+    "pass_in_words",
+    "pass_result",
     "post_order_keys",
     "read_file",
-    "read_original",
+    "read_source_file",
     "read_stream",
     "reducer_of",
+    "reducer_opcode",
     "reduction_kind",
-    "restating",
-    "seen_as_chains",
+    "serialized_module",
     "shares",
     "shortened",
     "signature_of",
     "some_of",
     "spec_of",
     "specs_of",
-    "states",
+    "to_apply_name",
     "trip_count",
     "uncompressed",
-    "unmet_needs",
-    "unmet_needs_of",
+    "uses_before_definition",
     "write_atomically",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from commlens.hlo.trip_counts import trip_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from commlens.hlo.model import Call, Instruction, Module
 
@@ -31,7 +31,7 @@ class CallGraph:
         self._is_cut = module.is_cut
         self._calls: dict[str, list[Call]] = {}
         self._executions: dict[str, int | None] = {}
-        self._conditionals: dict[str, tuple[str, ...]] = {}
+        self._conditionals: dict[str, tuple[str, ...] | None] = {}
         self._collect(module, names, leaves_out)
 
     def _collect(self, module: Module, names: Iterable[str], leaves_out: Callable[[Call], bool]) -> None:
@@ -67,24 +67,31 @@ class CallGraph:
         """
         if self._entry is None:
             return None
-        for each in self._callers_first(name):
+        for each in self._callers_first(name, self._executions):
             self._executions[each] = self._sum(each)
         return self._executions[name]
 
     def conditionals(self, name: str) -> tuple[str, ...]:
         """Return the names of the conditionals on the paths from the entry to a computation, outermost first."""
         for each in self._callers_first(name, self._conditionals):
-            found: dict[str, None] = {}
-            for call in self.calls_of(each):
-                found |= dict.fromkeys(self._conditionals.get(call.caller.computation.name, ()))
-                if call.role == "branch":
-                    found[call.caller.name] = None
-            self._conditionals[each] = tuple(found)
-        return self._conditionals[name]
+            self._conditionals[each] = self._above(each)
+        return self._conditionals[name] or ()
 
-    def _callers_first(self, name: str, known: dict[str, tuple[str, ...]] | None = None) -> list[str]:
+    def _above(self, name: str) -> tuple[str, ...] | None:
+        """Return the conditionals above a computation whose callers are known; None where no path leads to it."""
+        if name == self._entry:
+            return ()
+        found: dict[str, None] = {}
+        reached = (self._entry is None or self._is_cut) and not self.calls_of(name)  # who calls it may be cut off
+        for call in self.calls_of(name):
+            above = self._conditionals.get(call.caller.computation.name)
+            if above is not None:
+                reached = True
+                found |= dict.fromkeys((*above, call.caller.name) if call.role == "branch" else above)
+        return tuple(found) if reached else None
+
+    def _callers_first(self, name: str, known: Container[str]) -> list[str]:
         """Return a computation and all that lead to it which are not known yet, callers before callees."""
-        done = self._executions if known is None else known
         order: dict[str, None] = {}
         stack = [(name, False)]
         entered: set[str] = set()
@@ -92,7 +99,7 @@ class CallGraph:
             current, finished = stack.pop()
             if finished:
                 order[current] = None
-            elif current not in done and current not in entered:
+            elif current not in known and current not in entered:
                 entered.add(current)
                 stack.append((current, True))
                 stack += [(call.caller.computation.name, False) for call in self.calls_of(current)]

@@ -1,6 +1,6 @@
 """From an instruction to the signature of the collective it is: the one place that knows what attributes mean.
 
-Works on the face of :mod:`commlens.hlo.model`, so text and proto cannot differ.
+Works on the interface in :mod:`commlens.hlo.model`, so text and proto cannot differ.
 Source: the classes of xla/hlo/ir/hlo_instructions.h, their parsing in xla/hlo/parser/hlo_parser.cc and their reading in
 ``HloInstruction::CreateFromProto``, xla/hlo/ir/hlo_instruction.cc.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.opcodes import COLLECTIVES, DIMENSION_REQUIRED, POINT_TO_POINT, base_opcode
-from commlens.hlo.shapes import Shape
+from commlens.hlo.shapes import array_leaves
 from commlens.hlo.signature import Signature
 from commlens.topology import parse_source_target_pairs
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from commlens.hlo.model import Instruction
+    from commlens.hlo.shapes import Shape
     from commlens.topology import DeviceList, SourceTargetPairs
 
 PAIRS_ATTRIBUTE: Final = "_xla_send_recv_source_target_pairs"
@@ -57,7 +58,7 @@ def signature_of(instruction: Instruction) -> Signature:
         raise UnreadableError(msg)
     if base in POINT_TO_POINT:
         return _point_to_point(instruction, base)
-    operands = _arrays(instruction.operand_shapes())
+    operands = array_leaves(instruction.operand_shapes())
     results = payload(instruction.shape, base, half == "start").arrays()
     attributes = instruction.frontend_attributes
     pairs: SourceTargetPairs | None = None
@@ -100,7 +101,7 @@ def _point_to_point(instruction: Instruction, opcode: str) -> Signature:
     return Signature(
         opcode=opcode,
         is_async=False,
-        operand_shapes=_arrays(instruction.operand_shapes()[:1]) if sent else (),
+        operand_shapes=array_leaves(instruction.operand_shapes()[:1]) if sent else (),
         result_shapes=() if sent else payload_shape.arrays(),
         pairs=pairs,
         has_channel=instruction.channel_id is not None,
@@ -112,7 +113,8 @@ def _point_to_point(instruction: Instruction, opcode: str) -> Signature:
 def payload(shape: Shape, opcode: str, start: bool) -> Shape:
     """Return the part of a collective's result that holds what was exchanged.
 
-    The start of an all-reduce has the plain result; every other start has ``(operands, results, contexts...)``.
+    The start of an all-reduce has the plain result; every other start has ``(operands, results, contexts...)``, and so
+    has an async-start around an all-reduce, which XLA prints as ``all-reduce-start`` too: its first part is a tuple.
 
     Args:
         shape: the whole result.
@@ -122,7 +124,8 @@ def payload(shape: Shape, opcode: str, start: bool) -> Shape:
     Raises:
         UnreadableError: a start's result is no tuple of operands and results.
     """
-    if not start or opcode == "all-reduce":
+    is_nested = shape.is_tuple and bool(shape.elements) and shape.elements[0].is_tuple
+    if not start or (opcode == "all-reduce" and not is_nested):
         return shape
     if not shape.is_tuple or len(shape.elements) < 2:
         msg = f"expected the result of {opcode}-start to be (operands, results, ...), found {shape}"
@@ -173,7 +176,3 @@ def token_operands(
     if attributes.get(TOKEN_ATTRIBUTE) == "1" and operands:
         found.add(len(operands) - 1)
     return tuple(sorted(found))
-
-
-def _arrays(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
-    return tuple(leaf for shape in shapes for leaf in shape.arrays())

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from commlens.hlo.collectives import checked_dimensions, token_operands
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.opcodes import COLLECTIVES, FLAG_CARRIERS, base_opcode
+from commlens.hlo.shapes import array_leaves
 from commlens.hlo.signature import Signature
 from commlens.topology import CollectiveDeviceList, SourceTargetPairs
 
@@ -22,14 +24,16 @@ if TYPE_CHECKING:
     from commlens.hlo.model import Instruction
 
 JAX_CONFIG: Final = "async_collective_config"
-_NEURON: Final = re.compile(r"AwsNeuron(AllReduce|AllGather|ReduceScatter|AllToAll|CollectivePermute)[A-Za-z0-9_]*")
-_NEURON_OPCODES: Final = (
-    ("AllReduce", "all-reduce"),
-    ("AllGather", "all-gather"),
-    ("ReduceScatter", "reduce-scatter"),
-    ("AllToAll", "all-to-all"),
-    ("CollectivePermute", "collective-permute"),
+_NEURON_OPCODES: Final = MappingProxyType(
+    {
+        "AllReduce": "all-reduce",
+        "AllGather": "all-gather",
+        "ReduceScatter": "reduce-scatter",
+        "AllToAll": "all-to-all",
+        "CollectivePermute": "collective-permute",
+    }
 )
+_NEURON: Final = re.compile(rf"AwsNeuron({'|'.join(_NEURON_OPCODES)})[A-Za-z0-9_]*")
 _DIMENSION_KEYS: Final = ("all_gather_dimension", "scatter_dimension", "split_dimension", "dimension")
 
 
@@ -49,7 +53,7 @@ def custom_call_opcode(target: str) -> tuple[str, bool] | None:
     if base in COLLECTIVES and half == "start":
         return base, True
     match = _NEURON.fullmatch(target)
-    return None if match is None else (dict(_NEURON_OPCODES)[match[1]], False)
+    return None if match is None else (_NEURON_OPCODES[match[1]], False)
 
 
 def custom_call_signature(instruction: Instruction, opcode: str, *, start: bool) -> tuple[Signature, int | None]:
@@ -69,7 +73,7 @@ def custom_call_signature(instruction: Instruction, opcode: str, *, start: bool)
     attributes = instruction.frontend_attributes
     config = _config(attributes.get(JAX_CONFIG) if start else instruction.raw_attribute("backend_config"))
     channel = _optional_int(config, "channel_id")
-    operands = tuple(leaf for shape in instruction.operand_shapes() for leaf in shape.arrays())
+    operands = array_leaves(instruction.operand_shapes())
     results = instruction.shape.arrays()
     signature = Signature(
         opcode=opcode,

@@ -13,6 +13,7 @@ from commlens.hlo.callgraph import CallGraph
 from commlens.hlo.collectives import is_collective, payload, signature_of
 from commlens.hlo.custom_calls import custom_call_opcode, custom_call_signature
 from commlens.hlo.model import Unread, UnreadableError
+from commlens.hlo.shapes import array_leaves
 from commlens.hlo.signature import InstructionSite, Site
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def _outline(instruction: Instruction) -> tuple[str, tuple[str, ...]] | None:
 
 def _scattered(fusion: Instruction, reduced: Signature) -> Signature:
     """Return the reduce-scatter that a fusion of all-reduce and slice is: its groups, with the fusion's shapes."""
-    operands = tuple(leaf for shape in fusion.operand_shapes() for leaf in shape.arrays())
+    operands = array_leaves(fusion.operand_shapes())
     is_start = fusion.opcode.endswith("-start")
     results = payload(fusion.shape, "fusion", is_start).arrays()
     dimensions: tuple[int, ...] | None = None

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
 from commlens.errors import CommlensError, GrammarError, InputError
-from commlens.hlo.containers import MAX_BYTES, read_file, read_stream, uncompressed
+from commlens.hlo.compression import MAX_BYTES, read_file, read_stream, uncompressed
+from commlens.hlo.content_kinds import content_kind, excerpt, looks_like_hlo
 from commlens.hlo.folders import module_files
-from commlens.hlo.kinds import excerpt, kind_of, looks_like_hlo
-from commlens.hlo.mapping import mapped_text
+from commlens.hlo.memory_mapping import mapped_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,9 +24,10 @@ Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
 """Text, a path, or content; see :func:`load`."""
 
 STANDARD_INPUT: Final = "-"
-_GLANCE: Final = 4096
+_HEAD: Final = 4096
 _EXPECTED: Final = "expected HLO text or a protobuf with an HLO module"
 _NO_MODULE: Final = "the folder holds no HLO module: expected an XLA dump, a Neuron compile cache or HLO files"
+_SHOWN_FOLDERS: Final = 3
 _NO_COMPUTATION: Final = "expected a computation, such as ENTRY main { ... }, found none"
 
 
@@ -191,7 +192,7 @@ class _Loader:
                 yield error
             empty = False
         if empty:
-            raise InputError(_NO_MODULE, path=str(folder))
+            raise InputError(_no_module_in(folder), path=str(folder))
 
     def modules(self, data: bytes, path: str) -> Sequence[Module]:
         """Read the modules in a content.
@@ -199,10 +200,10 @@ class _Loader:
         Raises:
             InputError: it holds none.
         """
-        if not data[:_GLANCE].strip() and not data.strip():  # the glance spares a copy of a large content
+        if not data[:_HEAD].strip() and not data.strip():  # a look at its head spares a copy of a large content
             reason = f"{_EXPECTED}, found {'only blanks' if data else 'an empty file'}"
             raise InputError(reason, path=path)
-        match kind_of(data):
+        match content_kind(data):
             case "text":
                 return self._text(data, path)
             case "text form":
@@ -269,3 +270,21 @@ def _name_of(source: Source) -> str:
     if isinstance(source, bytes | bytearray | memoryview):
         return "<bytes>"
     return "<text>" if isinstance(source, str) and _is_text(source) else str(source)
+
+
+def _no_module_in(folder: Path) -> str:
+    """Say that a folder holds no module, and which folders in it seem to."""
+    inner = [each for each in sorted(folder.iterdir()) if each.is_dir() and _seems_to_hold_modules(each)]
+    if not inner:
+        return _NO_MODULE
+    names = [each.name for each in inner[:_SHOWN_FOLDERS]]
+    names += [f"{len(inner) - _SHOWN_FOLDERS:,} more"] if len(inner) > _SHOWN_FOLDERS else []
+    every = f"{folder / '*'}{os.sep}"
+    return f"the folder holds no HLO module itself, the folders in it seem to ({', '.join(names)}): name them as {every}"
+
+
+def _seems_to_hold_modules(folder: Path) -> bool:
+    try:
+        return bool(module_files(folder)[0])
+    except InputError:
+        return False

@@ -1,4 +1,4 @@
-"""The one face of a module, whatever its source: modules, computations, instructions.
+"""The interface of a module, whatever its source: modules, computations, instructions.
 
 The text backend and the proto backend subclass these; everything above ``hlo`` sees only what stands here.
 Instructions are views: an attribute is read from the source when somebody asks for it.
@@ -155,9 +155,9 @@ class Instruction(ABC):
     def raw_attribute(self, name: str) -> str | None:
         """Return another attribute as the text spells it (strings unquoted), None where it is absent.
 
-        Known to both backends: ``backend_config``, ``custom_call_target``, ``kind`` (of a fusion), ``direction``
-        (of a comparison), ``index`` (of a get-tuple-element), ``replica_group_ids``, ``literal`` (of a constant;
-        in a proto of no or one dimension), ``parameter_number``.
+        Known to both backends: ``async_execution_thread``, ``backend_config``, ``custom_call_target``, ``direction``
+        (of a comparison), ``index`` (of a get-tuple-element), ``kind`` (of a fusion), ``literal`` (of a constant; in a
+        proto of no or one dimension), ``parameter_number``, ``replica_group_ids``, ``slice``.
         """
 
     @property
@@ -186,7 +186,7 @@ class Instruction(ABC):
 
     @abstractmethod
     def other_attributes(self) -> Mapping[str, bytes]:
-        """Return, as they are written, the attributes that this face and a collective's meaning do not speak of.
+        """Return, as they are written, the attributes of which no other member and no collective's meaning speaks.
 
         What names, places or wires an instruction, its sharding, its frontend attributes and its metadata are no part
         of them; ``backend_config`` is.
@@ -248,7 +248,7 @@ class Computation(ABC):
 
     @abstractmethod
     def communication(self) -> Iterable[Site | Instruction]:
-        """Yield what may communicate, in row order (schedule order where there is one).
+        """Return what may communicate, in row order (schedule order where there is one).
 
         A plain collective comes as a :class:`~commlens.hlo.signature.Site`, already read. What must be looked into
         (asynchronous wrappers, custom calls) or could not be read comes as an instruction.

@@ -39,6 +39,9 @@ CALLERS = frozenset({"while", "conditional", "call", "fusion", "async-start", "c
 APPLIERS = frozenset({"map", "reduce", "reduce-window", "scatter", "select-and-scatter", "sort"})
 """Opcodes that apply a scalar computation to elements: no collective can stand in there."""
 
+WITHOUT_OPERANDS = frozenset({"constant", "parameter", "iota"})
+"""Opcodes behind which a text has something else than operands in parentheses: a literal, a number, nothing."""
+
 
 def base_opcode(opcode: str) -> tuple[str, str]:
     """Split an opcode into its operation and its asynchronous half.

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self, TypeAlias, T
 
 from commlens.errors import CommlensError
 from commlens.hlo.discovery import discover
+from commlens.hlo.formatting import shortened
 from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.signature import Site
-from commlens.hlo.wording import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

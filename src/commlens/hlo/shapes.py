@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from commlens.errors import GrammarError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 UNBOUNDED = -1
 """The size that stands for an unbounded dynamic dimension, ``?`` in the text."""
@@ -125,6 +125,16 @@ class Shape:
         flags = self.dynamic or (False,) * len(self.dimensions)
         sizes = (_dimension_text(size, flag) for size, flag in zip(self.dimensions, flags, strict=True))
         return f"{self.element_type}[{','.join(sizes)}]"
+
+
+def array_leaves(shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+    """Return the array leaves of several shapes, in order.
+
+    Example:
+        >>> [str(leaf) for leaf in array_leaves([parse_shape("(f32[8], token[])"), parse_shape("s32[]")])]
+        ['f32[8]', 's32[]']
+    """
+    return tuple(leaf for shape in shapes for leaf in shape.arrays())
 
 
 def _dimension_text(size: int, dynamic: bool) -> str:

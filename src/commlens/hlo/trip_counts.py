@@ -2,7 +2,8 @@
 
 ``known_trip_count`` in the backend config is believed. Without it a loop is counted when its condition compares one
 element of its state with a constant, its body adds a constant to that element, and the element starts as a constant;
-copies, fusions and calls in between are seen through. Everything else is unknown.
+copies, fusions and calls in between are seen through. A counter is a number of its type: one that would wrap around
+before the loop ends, or of a float too large to count by ones, is not counted. Everything else is unknown.
 Source: ``WhileLoopBackendConfig`` in xla/xla_data.proto; the idea of ``ComputeWhileLoopTripCount``,
 xla/service/while_loop_analysis.cc.
 """
@@ -11,20 +12,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from commlens.hlo.model import UnreadableError
+from commlens.hlo.shapes import ELEMENT_BITS
 
 if TYPE_CHECKING:
     from commlens.hlo.model import Computation, Instruction
 
 _KNOWN: Final = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*(?:"(\d{1,18})"|(\d{1,18}))\s*[,}]')
 _TRANSPARENT: Final = frozenset({"copy", "bitcast", "reshape", "opt-barrier"})
-_WIDE: Final = frozenset({"s32", "s64", "u32", "u64"})
+_EXACT_DIGITS: Final = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
+"""Floats that can count, and the binary digits of the numbers up to which they hold every whole one."""
+
 _DEEPEST: Final = 40
 _MOST_STEPS: Final = 2000
 """Instructions to look at per loop: a real counter takes a dozen, and a hostile one would take for ever."""
 _MIRRORED: Final = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+
+
+_Kind: TypeAlias = Literal["constant", "state", "element", "sum", "compare", "tuple", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class _Value:
         arguments: what the parameters of the maker's computation are.
     """
 
-    kind: str
+    kind: _Kind
     number: int = 0
     index: int = -1
     left: _Value | None = None
@@ -99,10 +106,13 @@ class _Counter:
         initial = self._value(loop.operands[0], None, 0)
         limit = self._invariant(bound, body, initial)
         start = self._part(initial, element.index, 0)
+        counter = loop.shape.elements[element.index].element_type
         step = self._part(self._value(body.root, (_STATE,), 0), element.index, 0)
         if limit is None or start.kind != "constant" or step.kind != "sum" or step.index != element.index:
             return None
-        return _steps(start.number, limit, step.number, direction)
+        by = _signed_step(step.number, counter)
+        count = _steps(start.number, limit, by, direction)
+        return count if count is not None and _holds(counter, start.number + count * by) else None
 
     def _invariant(self, bound: _Value, body: Computation, initial: _Value) -> int | None:
         """Return the bound of a loop if it is a constant, or an element that starts as one and never changes."""
@@ -131,7 +141,7 @@ class _Counter:
         match instruction.opcode:
             case "constant":
                 literal = instruction.raw_attribute("literal") or ""
-                return _Value("constant", int(literal)) if re.fullmatch(r"-?\d{1,18}", literal) else _UNKNOWN
+                return _constant(int(literal), instruction) if re.fullmatch(r"-?\d{1,20}", literal) else _UNKNOWN
             case "parameter":
                 number = instruction.raw_attribute("parameter_number") or ""
                 known = arguments is not None and number.isdecimal() and int(number) < len(arguments)
@@ -147,7 +157,9 @@ class _Counter:
             case "add" | "subtract" | "compare":
                 sides = [self._value(operand, arguments, depth + 1) for operand in instruction.operands[:2]]
                 return _combined(instruction, sides[0], sides[1]) if len(sides) == 2 else _UNKNOWN
-            case opcode if opcode in _TRANSPARENT or (opcode == "convert" and instruction.shape.element_type in _WIDE):
+            case "convert":
+                return _converted(instruction, self._value(instruction.operands[0], arguments, depth + 1))
+            case opcode if opcode in _TRANSPARENT:
                 return self._value(instruction.operands[0], arguments, depth + 1)
             case _:
                 return _UNKNOWN
@@ -180,13 +192,51 @@ def _steps(start: int, limit: int, step: int, direction: str) -> int | None:
     return -((start - limit) // step) if step > 0 else None
 
 
+def _range(element_type: str) -> tuple[int, int] | None:
+    """Return the least and the largest whole number up to which a type holds all; None for types that do not count."""
+    if element_type in _EXACT_DIGITS:
+        return -(1 << _EXACT_DIGITS[element_type]), 1 << _EXACT_DIGITS[element_type]
+    bits = ELEMENT_BITS.get(element_type)
+    if bits is None or element_type[:1] not in ("s", "u"):
+        return None
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if element_type[0] == "s" else (0, (1 << bits) - 1)
+
+
+def _holds(element_type: str, number: int) -> bool:
+    """Whether a type counts as far as a number."""
+    limits = _range(element_type)
+    return limits is not None and limits[0] <= number <= limits[1]
+
+
+def _signed_step(step: int, element_type: str) -> int:
+    """Return what adding a constant does: of an integer the nearest way round, as adding 255 to a u8 takes 1 away."""
+    if element_type in _EXACT_DIGITS or element_type not in ELEMENT_BITS:
+        return step
+    half = 1 << ELEMENT_BITS[element_type] - 1
+    return (step + half) % (2 * half) - half
+
+
+def _constant(number: int, instruction: Instruction) -> _Value:
+    """Return a constant, unknown where the instruction's type does not hold it."""
+    return _Value("constant", number) if _holds(instruction.shape.element_type, number) else _UNKNOWN
+
+
+def _converted(instruction: Instruction, value: _Value) -> _Value:
+    """Return what is known of a number in another type: the same, where that type holds all that it can be."""
+    if value.kind == "constant":
+        return _constant(value.number, instruction)
+    before = _range(instruction.operands[0].shape.element_type)
+    target = instruction.shape.element_type
+    return value if before is not None and all(_holds(target, end) for end in before) else _UNKNOWN
+
+
 def _combined(instruction: Instruction, left: _Value, right: _Value) -> _Value:
     """Return what is known of a sum, a difference or a comparison."""
     if instruction.opcode == "compare":
         return _Value("compare", left=left, right=right, direction=instruction.raw_attribute("direction") or "")
     sign = -1 if instruction.opcode == "subtract" else 1
     if left.kind == "constant" and right.kind == "constant":
-        return _Value("constant", left.number + sign * right.number)
+        return _constant(left.number + sign * right.number, instruction)
     if left.kind == "constant" and sign == 1:
         left, right = right, left
     if left.kind in ("element", "sum") and right.kind == "constant":

@@ -96,6 +96,7 @@ class GoldenFiles:
             ExpectationError: the file is missing, or says something else.
             CommlensError: two programs of one test have the same name; errors of :func:`commlens.expect`.
         """
+        __tracebackhide__ = True  # what failed is what the test asked for here
         from commlens.analysis import expect
         from commlens.errors import CommlensError
 

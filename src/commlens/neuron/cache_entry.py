@@ -47,7 +47,8 @@ class CacheProblem(NamedTuple):
     Attributes:
         kind: a word for programs: ``"name"``, ``"unreadable"``, ``"not-done"``, ``"no-neff"``, ``"neff"``,
             ``"no-module"``, ``"module"``, ``"wide-ids"``, ``"no-flags"``, ``"flags"``,
-            ``"flags-hash"``, ``"lnc"``, ``"groups-differ"``, ``"modules-differ"``, ``"not-everywhere"``.
+            ``"flags-hash"``, ``"lnc"``, ``"groups-differ"``, ``"modules-differ"``,
+            ``"neffs-differ"``, ``"not-everywhere"``.
         what: a sentence.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from commlens.hlo import discover, one_spelling
+from commlens.hlo import canonical_groups, discover
 from commlens.neuron.module_content import content_digest
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _communication(module: Module) -> Iterator[tuple[str, str]]:
         signature = site.signature
         if signature not in texts:
             what = signature.groups if signature.pairs is None else signature.pairs
-            meant = what if signature.groups is None else one_spelling(signature.groups)
+            meant = what if signature.groups is None else canonical_groups(signature.groups)
             first, second = ("" if each is None else f" {each}" for each in (what, meant))
             texts[signature] = f"{signature.opcode}{first}", f"{signature.opcode}{second}"
         yield texts[signature]

@@ -146,8 +146,8 @@ class KeyReader:
         """Return a number that all spellings of the same groups share."""
         known = self._groups.get(groups)
         if known is None:
-            one_spelling = groups.to_iota() or groups.to_list()
-            known = self._groups[groups] = self._groups.setdefault(one_spelling, len(self._groups))
+            canonical_groups = groups.to_iota() or groups.to_list()
+            known = self._groups[groups] = self._groups.setdefault(canonical_groups, len(self._groups))
         return known
 
     def reducer(self, instruction: Instruction, signature: Signature) -> Reducer | Excluded | None:

@@ -14,7 +14,7 @@ from commlens.neuron.cache_entry import ENTRY_PREFIX, CacheEntry, CacheProblem, 
 from commlens.neuron.module_content import digest_without_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ def read_compile_cache(folder: str | os.PathLike[str], *, seen: Callable[[str], 
 
     Returns:
         The entries with their problems. Besides what is wrong in an entry these are: entries that have the name,
-        arguments, result and flags of another one and are another module, which ranks of one job must not be; and
-        entries that some of several caches lack.
+        arguments, result and flags of another one and are another module, which ranks of one job must not be; entries
+        that hold something else than those of the same name in other caches; and entries that some of them lack.
 
     Raises:
         InputError: there is no entry, or a folder around entries cannot be listed.
@@ -89,6 +89,7 @@ def read_compile_cache(folder: str | os.PathLike[str], *, seen: Callable[[str], 
         entries.append(read_entry(path))
     more: defaultdict[Path, list[CacheProblem]] = defaultdict(list)
     _compare_modules(entries, more)
+    _compare_namesakes(entries, more)
     _compare_caches(entries, more)
     return CompileCache(
         str(folder), tuple(replace(entry, problems=(*entry.problems, *more[entry.path])) for entry in entries)
@@ -140,6 +141,37 @@ def _difference(first: CacheEntry, entry: CacheEntry) -> str:
         f"name, arguments, result and flags are those of {first.name}, the module is another: {how}; ranks of one job "
         "must not run both"
     )
+
+
+def _compare_namesakes(entries: Iterable[CacheEntry], more: dict[Path, list[CacheProblem]]) -> None:
+    """Find entries that stand in several caches and are something else there: another module, or a NEFF of one.
+
+    Modules of the same name, arguments and result have been compared before.
+    """
+    namesakes: defaultdict[str, list[CacheEntry]] = defaultdict(list)
+    for entry in entries:
+        namesakes[_key(entry)].append(entry)
+    for same in namesakes.values():
+        for first, entry in _with_first(each for each in same if each.outline is not None):
+            if _looks(entry) != _looks(first):
+                both = f"{first.module_name} there and {entry.module_name} here"
+                how = "other arguments or results" if entry.module_name == first.module_name else both
+                what = f"the entry of this name in {first.path.parent} holds another module: {how}"
+                more[entry.path].append(CacheProblem("modules-differ", what))
+        for first, entry in _with_first(each for each in same if each.info_from == "neff"):
+            if entry.info != first.info:
+                what = f"the entry of this name in {first.path.parent} has a NEFF with other groups, pairs or ranks"
+                more[entry.path].append(CacheProblem("neffs-differ", what))
+
+
+def _with_first(entries: Iterable[CacheEntry]) -> Iterator[tuple[CacheEntry, CacheEntry]]:
+    """Yield each entry but the first, the first before it."""
+    listed = list(entries)
+    return ((listed[0], entry) for entry in listed[1:])
+
+
+def _looks(entry: CacheEntry) -> tuple[object, ...]:
+    return () if entry.outline is None else (entry.outline.name, entry.outline.interface)
 
 
 def _compare_caches(entries: Sequence[CacheEntry], more: dict[Path, list[CacheProblem]]) -> None:

@@ -48,31 +48,17 @@ class Peers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CoreCollective:
-    """One collective of a module, in ranks.
+class Meeting:
+    """Who meets whom in a collective, and in all others that say the same: large modules repeat few of them many times.
 
     Attributes:
-        name: the instruction's name, of the start where there is one.
-        opcode: the operation.
-        line: the line it stands on; None in a proto.
-        stated: the groups that the instruction states, as it states them; None for a send or recv without any, which
-            HLO never gives some, so that there is nothing to be judged.
-        ranks: its groups of ranks; None for pairs, and where they cannot be told.
+        ranks: the groups of ranks; None for pairs, and where they cannot be told.
         unknown_because: why nobody's peers can be told, in a sentence; None where they can.
     """
 
-    name: str
-    opcode: str
-    line: int | None
-    stated: DeviceList | None
     ranks: DeviceList | None
     unknown_because: str | None
     _neighbours: Mapping[int, Peers]
-
-    @property
-    def refusal(self) -> str | None:
-        """Why the documented simulator would not run it, see :func:`simulator_refusal`; None where it would."""
-        return None if self.stated is None else simulator_refusal(self.opcode, self.stated)
 
     def peers_of(self, rank: int) -> Peers | None:
         """Return whom a rank meets; None where it does not take part, or where that cannot be told."""
@@ -85,6 +71,45 @@ class CoreCollective:
         group = self.ranks.group(number)
         others = [*group[:position], *group[position + 1 :]]
         return Peers(others if rank not in others else [other for other in others if other != rank], position)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoreCollective:
+    """One collective of a module, in ranks.
+
+    Attributes:
+        name: the instruction's name, of the start where there is one.
+        opcode: the operation.
+        line: the line it stands on; None in a proto.
+        stated: the groups that the instruction states, as it states them; None for a send or recv without any, which
+            HLO never gives some, so that there is nothing to be judged.
+        meeting: who meets whom in it.
+    """
+
+    name: str
+    opcode: str
+    line: int | None
+    stated: DeviceList | None
+    meeting: Meeting
+
+    @property
+    def ranks(self) -> DeviceList | None:
+        """Its groups of ranks; None for pairs, and where they cannot be told."""
+        return self.meeting.ranks
+
+    @property
+    def unknown_because(self) -> str | None:
+        """Why nobody's peers can be told, in a sentence; None where they can."""
+        return self.meeting.unknown_because
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the documented simulator would not run it, see :func:`simulator_refusal`; None where it would."""
+        return None if self.stated is None else simulator_refusal(self.opcode, self.stated)
+
+    def peers_of(self, rank: int) -> Peers | None:
+        """Return whom a rank meets; None where it does not take part, or where that cannot be told."""
+        return self.meeting.peers_of(rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +155,9 @@ class CoreMap:
             CommlensError: there is no such core.
         """
         rank = self.model.global_rank_id(core, self.world)
-        return CoreRank(core, rank, tuple(collective.peers_of(rank) for collective in self.collectives))
+        meetings = dict.fromkeys(collective.meeting for collective in self.collectives)
+        met = {meeting: meeting.peers_of(rank) for meeting in meetings}
+        return CoreRank(core, rank, tuple(met[collective.meeting] for collective in self.collectives))
 
     def cores(self) -> Iterator[CoreRank]:
         """Yield all cores, ascending."""
@@ -190,8 +217,13 @@ def core_map(module: Module, model: RankModel, world: int | None = None) -> Core
     if stated not in (None, ranks):
         reason = f"expected a module for {ranks} ranks, found one for {stated} devices"
         raise InputError(reason, path=module.path)
-    collectives = tuple(_collective(module, site, counts) for site in discover(module).sites)
-    return CoreMap(module.path, model, ranks, collectives)
+    sites = discover(module).sites
+    meetings = {signature: _meeting(signature, counts) for signature in {site.signature for site in sites}}
+    collectives = (
+        CoreCollective(site.name, site.signature.opcode, site.line, _stated(module, site), meetings[site.signature])
+        for site in sites
+    )
+    return CoreMap(module.path, model, ranks, tuple(collectives))
 
 
 def _counts(module: Module) -> tuple[int, int] | None:
@@ -200,8 +232,7 @@ def _counts(module: Module) -> tuple[int, int] | None:
     return module.replica_count, module.num_partitions
 
 
-def _collective(module: Module, site: Site, counts: tuple[int, int] | None) -> CoreCollective:
-    signature = site.signature
+def _meeting(signature: Signature, counts: tuple[int, int] | None) -> Meeting:
     ranks: DeviceList | None = None
     neighbours: Mapping[int, Peers] = {}
     why: str | None = None
@@ -212,7 +243,7 @@ def _collective(module: Module, site: Site, counts: tuple[int, int] | None) -> C
             neighbours = _neighbours(_rank_pairs(signature, counts))
     except CommlensError as error:
         why = str(error)
-    return CoreCollective(site.name, signature.opcode, site.line, _stated(module, site), ranks, why, neighbours)
+    return Meeting(ranks, why, neighbours)
 
 
 def _stated(module: Module, site: Site) -> DeviceList | None:

@@ -38,8 +38,9 @@ def module_fields(module: Module) -> CCFields:
 
     Returns:
         Distinct group lists and distinct lists of pairs, compared place by place, in the order in which they first
-        appear; None where there are none. Permutes, and sends and receives that state pairs, add pairs; all other
-        collectives add groups. Notes name what could not be read, and sends and receives without pairs.
+        appear; None where there are none. Permutes, and sends and receives that state pairs, add pairs, transfers to
+        the host nothing; all other collectives add groups. Notes name what could not be read, and sends and receives
+        without pairs.
 
     Raises:
         InputError: groups are empty and nobody says how many devices that means; an id is no rank; there are more ranks
@@ -49,7 +50,7 @@ def module_fields(module: Module) -> CCFields:
     collected = _Collected(module)
     seen: set[Signature] = set()
     for site in found.sites:
-        if site.signature not in seen:
+        if site.signature not in seen and not site.signature.is_host_transfer:
             seen.add(site.signature)
             collected.add(site)
     silent = [site for site in found.sites if _says_nothing(site.signature)]

@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Final
 
-from commlens.hlo import UnreadableError, bare_bytes
+from commlens.hlo import UnreadableError, serialized_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,7 +45,7 @@ def content_digest(module: Module) -> str:
         True
     """
     try:
-        content = bare_bytes(module)
+        content = serialized_module(module)
     except UnreadableError:  # the text form of a proto
         return hashlib.sha256(module.to_bytes()).hexdigest()
     return _digest(_lasting(content) if module.format == "proto" else (content,))
@@ -63,7 +63,7 @@ def digest_without_groups(module: Module) -> str:
         Hexadecimal digits.
     """
     try:
-        content = bare_bytes(module)
+        content = serialized_module(module)
     except UnreadableError:  # the text form of a proto
         return content_digest(module)
     return _digest(_without_groups(content) if module.format == "proto" else (_WRITTEN_GROUPS.sub(b"", content),))

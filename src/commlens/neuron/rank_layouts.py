@@ -43,7 +43,7 @@ _HOMES: Final = (("kv", "tp"), ("ep_model", "dp"), ("ep_data", "dp"), ("token_sh
 """Families whose groups one expects to lie inside groups of another."""
 
 _NOT_WORKING: Final = frozenset({(1, 16), (2, 8)})
-"""LNC and tp of trn2 nodes full of tensor parallel groups that the source notes as not working."""
+"""LNC and tp of trn2 nodes with eight tensor parallel groups that the source notes as not working."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,9 @@ def rank_layout(
         families["cp_tp"], families["cp"] = cp_groups(tp, cp)
     if token_shuffle is not None:
         families["token_shuffle"] = token_shuffle_groups(experts, token_shuffle)
+    notes = (*_strays(families), *_warned_of(degrees, hardware, cores, local))
     groups = MappingProxyType({name: _compact(ranks) for name, ranks in families.items()})
-    return RankLayout(degrees, logic, hardware, cores, local, groups, tuple(_notes(degrees, hardware, cores, families)))
+    return RankLayout(degrees, logic, hardware, cores, local, groups, notes)
 
 
 def _families(
@@ -191,7 +192,7 @@ def _check_one_tp_group(degrees: Degrees) -> None:
         raise CommlensError(msg)
 
 
-def _notes(degrees: Degrees, hardware: str, cores: int, families: Mapping[str, RankArray]) -> Iterator[str]:
+def _strays(families: Mapping[str, RankArray]) -> Iterator[str]:
     for inner, outer in _HOMES:
         stray = _first_stray(families[inner], families[outer]) if inner in families else None
         if stray is not None:
@@ -199,7 +200,11 @@ def _notes(degrees: Degrees, hardware: str, cores: int, families: Mapping[str, R
                 f"{inner} groups do not lie inside {outer} groups in this layout, for one has the ranks {stray[0]} and "
                 f"{stray[1]}; neuronx-distributed forms them from the plain order of ranks"
             )
-    if hardware == "trn2" and (cores, degrees.tp) in _NOT_WORKING:
+
+
+def _warned_of(degrees: Degrees, hardware: str, cores: int, local_world_size: int) -> Iterator[str]:
+    eight = min(degrees.world, local_world_size) >= 8 * degrees.tp
+    if hardware == "trn2" and (cores, degrees.tp) in _NOT_WORKING and eight:
         yield f"neuronx-distributed notes that eight groups of tp {degrees.tp} on a node do not work at LNC {cores}"
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from commlens.errors import CommlensError
-from commlens.hlo import Computation, Site, check_needs, execution_thread, first_operand, opcode_in_memory, opcode_of
+from commlens.hlo import (
+    Computation,
+    Site,
+    check_definition_order,
+    execution_thread,
+    first_operand,
+    opcode_in_memory,
+    opcode_of,
+)
 from commlens.neuron.predicates import COLLECTIVE_CLASS
 from commlens.topology import replica_groups_equal
 
@@ -154,7 +162,7 @@ def _first_groups(computation: Computation, scatters: Sequence[Site | Instructio
     if len(hits) < 2:
         return hits[0] if hits else None
     candidates = {_instruction(item) for item in scatters}
-    check_needs(computation)
+    check_definition_order(computation)
     ordered = (each for each in computation.post_order() if each in candidates and _reduces_dot(each))
     return _groups_of(next(ordered))
 

@@ -29,8 +29,7 @@ NO_CC_OP: Final = "NEFF does not have CC op"
 EMPTY_GROUPS: Final = "Empty replica_groups found"
 EMPTY_PAIRS: Final = "Empty src_target_pairs found"
 NOT_READ: Final = (
-    "how many workers the program needs is not known: it has collectives, and the groups or pairs of none of them "
-    "are known"
+    "how many workers the program needs is not known: no groups or pairs can be read of it, and some may be missing"
 )
 _ADVICE: Final = "the documented reader recommends --stopAfter=compile"
 

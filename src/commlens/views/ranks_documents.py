@@ -67,10 +67,12 @@ class RanksView:
     Attributes:
         layout: the groups.
         modules: the modules that were compared with it; None where none was asked for.
+        warnings: what was odd about these modules, in sentences; tables leave them to standard error.
     """
 
     layout: Layout
     modules: Sequence[ModuleOnRanks] | None = None
+    warnings: Sequence[str] = ()
 
     def table(self, width: int | None) -> Iterator[Line]:
         """Yield the lines of the table."""
@@ -97,6 +99,7 @@ class RanksView:
             "iota": dict(layout.iota),
             "against": [_match_dict(module, match) for module, match in _matches(self.modules)],
             "notes": list(layout.notes),
+            "warnings": list(self.warnings),
         }
         yield f"}}, {to_json(tail)[1:-1]}"
         yield from _cores_json(self.modules)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from commlens.analysis import LayoutMatch
     from commlens.topology import DeviceList
-    from commlens.views.ranks_answers import Cores, Layout, ModuleOnRanks, Peers
+    from commlens.views.ranks_answers import Core, Cores, Layout, ModuleOnRanks, Peers
 
 _CORES_SHOWN: Final = 128
 _GROUPS_SHOWN: Final = 4
@@ -105,10 +105,10 @@ def match_table(matches: Sequence[LayoutMatch]) -> Table:
 def core_table(cores: Cores) -> Table:
     """Return a table with a line for each core and a column for collectives that join the same ranks."""
     numbers = range(min(cores.num_cores, _CORES_SHOWN))
-    rows = [_core_cells(cores, number) for number in numbers]  # of each core only its texts stay: peers may be many
+    known = [collective.unknown_because is None for collective in cores.collectives]
+    rows = [_core_cells(cores.core(number), known) for number in numbers]  # only texts stay: peers may be many
     columns: dict[tuple[str, ...], list[str]] = {}
-    for place, collective in enumerate(cores.collectives):
-        cells = tuple(texts[place] for _, texts in rows)
+    for collective, cells in zip(cores.collectives, zip(*(texts for _, texts in rows), strict=True), strict=True):
         columns.setdefault(cells, []).append(cut(printable(collective.name), _NAME_WIDTH))
     titles = [names[0] + (f" +{len(names) - 1:,}" if len(names) > 1 else "") for names in columns.values()]
     return Table(
@@ -120,11 +120,11 @@ def core_table(cores: Cores) -> Table:
     )
 
 
-def _core_cells(cores: Cores, number: int) -> tuple[int, list[str]]:
+def _core_cells(core: Core, known: Sequence[bool]) -> tuple[int, list[str]]:
     """Return the rank of a core, and whom it meets in each collective."""
-    core = cores.core(number)
-    pairs = zip(cores.collectives, core.peers, strict=True)
-    return core.rank, [_peers(peers, known=collective.unknown_because is None) for collective, peers in pairs]
+    texts = {id(peers): _peers(peers) for peers in {id(each): each for each in core.peers}.values()}
+    told = zip(core.peers, known, strict=True)
+    return core.rank, [texts[id(peers)] if is_known else UNKNOWN for peers, is_known in told]
 
 
 def reasons_of(module: ModuleOnRanks) -> Iterator[str]:
@@ -205,9 +205,7 @@ def _first_of(names: Sequence[str]) -> str:
     return f"{cut(printable(names[0]), _NAME_WIDTH)}{others}"
 
 
-def _peers(peers: Peers | None, *, known: bool) -> str:
-    if not known:
-        return UNKNOWN
+def _peers(peers: Peers | None) -> str:
     if peers is None:
         return "not in it"
     if peers.position is not None:

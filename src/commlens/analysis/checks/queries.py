@@ -9,7 +9,7 @@ import numpy as np
 from commlens.analysis.figures import FiguresContext
 from commlens.analysis.meshes import module_mesh
 from commlens.analysis.participation import Counts
-from commlens.hlo import Finding, check_listable, one_spelling
+from commlens.hlo import Finding, canonical_groups, check_listable
 from commlens.topology import CollectiveOpGroupMode, Fault, SourceTargetPairs, verify_groups, verify_pairs
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Spellings:
         if known is None or known[0] is not groups:
             if groups.layout() is None:
                 check_listable(groups)
-            known = self._known[id(groups)] = (groups, one_spelling(groups))
+            known = self._known[id(groups)] = (groups, canonical_groups(groups))
         return known[1]
 
 

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from commlens.hlo import Example, Finding, Rule, unmet_needs_of
+from commlens.hlo import Example, Finding, Rule, UnreadableError, module_uses_before_definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commlens.hlo import Subject
+    from commlens.hlo import Instruction, Subject
 
 
 def find(subject: Subject) -> Iterator[Finding]:
-    """Look at what every instruction needs, whether or not it communicates: XLA refuses the module as a whole."""
-    return (Finding.about(each.why, each.user) for each in unmet_needs_of(subject.module))
+    """Look at what every instruction needs, whether or not it communicates: XLA refuses the module as a whole.
+
+    What cannot be read for want of an operand is a finding of ``unread`` already.
+    """
+    unread = {(item.name, item.why) for item in subject.found.unread}
+    for each in module_uses_before_definition(subject.module):
+        if each.whereabouts != "undefined" or (each.user.name, _missing_operand(each.user)) not in unread:
+            yield Finding.about(each.why, each.user)
+
+
+def _missing_operand(instruction: Instruction) -> str | None:
+    """Return why the operands of an instruction cannot be had; None where they can."""
+    try:
+        _ = instruction.operands
+    except UnreadableError as error:
+        return str(error)
+    return None
 
 
 RULE: Final = Rule(
@@ -27,7 +42,8 @@ RULE: Final = Rule(
         "of a proto, so it refuses the module: what comes later does not exist for it yet, whether or not the module "
         "has a schedule. Figures and orders in an answer about such a module are as if it were sorted. It comes of "
         "edits by hand or by script; move what is needed to the front, or mend its name. Where an instruction of a "
-        "computation cannot be taken apart nothing is said there."
+        "computation cannot be taken apart nothing is said there. A collective that cannot be read because an operand "
+        "of it is defined nowhere is a finding of the rule unread alone."
     ),
     source="HloParserImpl::ParseOperands, xla/hlo/parser/hlo_parser.cc; HloComputation::CreateFromProto",
     bad=Example("""HloModule example, num_partitions=2

@@ -6,7 +6,15 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from commlens.analysis.diffs.details import Detail, lost_targets, meaning_details, place_detail, run_details
+from commlens.analysis.diffs.details import (
+    Detail,
+    loop_detail,
+    lost_targets,
+    meaning_details,
+    place_detail,
+    recall_detail,
+    run_details,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,9 +113,14 @@ def _changed(
         if first.meaning != second.meaning:
             meant = meanings[first.meaning], meanings[second.meaning]
             details += [*meaning_details(*meant), *lost_targets(*meant, new)]
-        details += run_details(first, second)
+        runs = [*run_details(first, second)]
+        details += runs
         if (i, j) in matching.displaced:
             details.append(place_detail(first, second))
+        elif i in matching.looped and not runs:
+            details.append(loop_detail(*matching.looped[i]))
+        elif (i, j) in matching.recalled and not runs:
+            details.append(recall_detail(first, second))
         if details:
             yield i, StepChange.of("changed", i, j, tuple(details))
 

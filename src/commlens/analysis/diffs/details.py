@@ -117,7 +117,19 @@ def run_details(before: Step, after: Step) -> Iterator[Detail]:
 def place_detail(before: Step, after: Step) -> Detail:
     """Say that a collective stands in another part of the program."""
     first, second = before.computation, after.computation
-    return Detail("computation", first, second, f"stands in {first} -> in {second}")
+    what = f"stands in {first} -> in {second}" if first != second else f"stands in {first}, which runs at another place"
+    return Detail("computation", first, second, what)
+
+
+def recall_detail(before: Step, after: Step) -> Detail:
+    """Say that a collective stands in a computation that is called again at another place."""
+    first, second = before.computation, after.computation
+    return Detail("called_again", first, second, f"stands in {first}, which is called again at another place")
+
+
+def loop_detail(before: int | None, after: int | None) -> Detail:
+    """Say that a loop around a collective runs another number of times, which how often that runs does not show."""
+    return Detail("loop_trip_count", before, after, f"the loop around it runs {times(before)} -> {times(after)}")
 
 
 def spelling_details(before: Row, after: Row) -> Iterator[Detail]:

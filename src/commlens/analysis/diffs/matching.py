@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from commlens.analysis.diffs.alignment import Item, align
-from commlens.analysis.schedules import AGAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from commlens.analysis.diffs.alignment import Alignment
     from commlens.analysis.meanings import Meanings
@@ -27,6 +27,9 @@ _LOOKED_AT: Final = 512
 """How many neighbours on either side of a move are searched before all are."""
 
 _Places: TypeAlias = npt.NDArray[np.int64]
+
+Trips: TypeAlias = tuple[int | None, int | None]
+"""How often something runs in the first module and in the second one; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,9 @@ class Matching:
     Attributes:
         pairs: numbers of steps that are the same or have become each other, rising in the first schedule.
         displaced: those of the pairs that stand in parts which do not belong together.
+        recalled: those of the pairs whose computation is called again at places which do not belong together.
+        looped: numbers of steps of the first schedule in parts that run another number of times, each with how often the
+            outermost of those does.
         reorders: for each two parts that belong together and have another order, what has moved.
         removed: numbers of the steps that only the first schedule has.
         added: numbers of the steps that only the second one has.
@@ -61,6 +67,8 @@ class Matching:
 
     pairs: tuple[tuple[int, int], ...]
     displaced: frozenset[tuple[int, int]]
+    recalled: frozenset[tuple[int, int]]
+    looped: Mapping[int, Trips]
     reorders: tuple[tuple[Move, ...], ...]
     removed: tuple[int, ...]
     added: tuple[int, ...]
@@ -79,29 +87,102 @@ def match(before: Schedule, after: Schedule, meanings: Meanings) -> Matching:
     """
     contents: dict[Hashable, int] = {}
     first, second = _Side(before, meanings, contents), _Side(after, meanings, contents)
-    pairs: list[tuple[int, int]] = []
-    reorders: list[tuple[Move, ...]] = []
-    removed: list[int] = []
-    added: list[int] = []
-    pending = [(0, 0)]
-    while pending:
-        part, other = pending.pop()
-        alignment = align(first.listed(part), second.listed(other))
-        matched = [(first.item(part, i), second.item(other, j)) for i, j in alignment.pairs]
-        pairs += [pair for pair in matched if pair[0] >= 0]
-        pending += [(~i, ~j) for i, j in matched if i < 0 and before.parts[~i].role != AGAIN]
-        moves = tuple(_moves(first, second, part, other, alignment))
-        reorders += [moves] if moves else []
-        removed += first.steps_at(part, alignment.removed)
-        added += second.steps_at(other, alignment.added)
-    displaced = _displaced(before, after, removed, added, meanings)
+    found = _Found(first, second)
+    while found.pending:
+        found.go_on()
+    displaced = _displaced(before, after, found.removed, found.added, meanings)
+    pairs = tuple(sorted([*found.pairs, *displaced]))
     return Matching(
-        pairs=tuple(sorted([*pairs, *displaced])),
+        pairs=pairs,
         displaced=frozenset(displaced),
-        reorders=tuple(reorders),
-        removed=tuple(sorted(set(removed).difference(i for i, _ in displaced))),
-        added=tuple(sorted(set(added).difference(j for _, j in displaced))),
+        recalled=frozenset(found.recalled(pairs)),
+        looped=found.looped,
+        reorders=tuple(found.reorders),
+        removed=tuple(sorted(set(found.removed).difference(i for i, _ in displaced))),
+        added=tuple(sorted(set(found.added).difference(j for _, j in displaced))),
     )
+
+
+class _Found:
+    """What two schedules have in common, as far as it is known.
+
+    ``_partners`` are the items of all parts that belong together. ``_again`` are the parts of what is called again on
+    one side and of its counterpart on the other, where those do not hold the same; None where there is none.
+    """
+
+    def __init__(self, first: _Side, second: _Side) -> None:
+        self._first = first
+        self._second = second
+        self.pending: list[tuple[int, int, Trips]] = [(0, 0, (1, 1))]
+        self.pairs: list[tuple[int, int]] = []
+        self.reorders: list[tuple[Move, ...]] = []
+        self.removed: list[int] = []
+        self.added: list[int] = []
+        self.looped: dict[int, Trips] = {}
+        self._partners: dict[int, int] = {}
+        self._again: list[tuple[int | None, int | None]] = []
+
+    def go_on(self) -> None:
+        """Compare two parts that belong together, and put off those inside them."""
+        part, other, outer = self.pending.pop()
+        first, second = self._first, self._second
+        inner = self._compare_trips(part, other, outer)
+        alignment = align(first.listed(part), second.listed(other))
+        for i, j in alignment.pairs:
+            item, its = first.item(part, i), second.item(other, j)
+            self._partners[item] = its
+            if item >= 0:
+                self.pairs.append((item, its))
+            elif first.schedule.parts[~item].again:
+                self._compare_again(~item, ~its, inner)
+            else:
+                self.pending.append((~item, ~its, inner))
+        moves = tuple(_moves(first, second, part, other, alignment))
+        self.reorders += [moves] if moves else []
+        gone, new = first.left_at(part, alignment.removed), second.left_at(other, alignment.added)
+        self.removed += gone.steps
+        self.added += new.steps
+        self._again += [*((each, None) for each in gone.again), *((None, each) for each in new.again)]
+
+    def _compare_again(self, part: int, other: int, outer: Trips) -> None:
+        """Compare two parts whose computations stand somewhere before: what they hold is compared there."""
+        first, second = self._first, self._second
+        self._note_trips(part, _times(outer, (first.schedule.rounds(part), second.schedule.rounds(other))))
+        if first.counted[part] != second.counted[other]:
+            self._again.append((part, other))
+
+    def _compare_trips(self, part: int, other: int, outer: Trips) -> Trips:
+        """Compare how often two parts run, and return what is left to be multiplied with that of the parts inside."""
+        before, after = self._first.schedule, self._second.schedule
+        trips = _times(outer, (before.parts[part].trips, after.parts[other].trips))
+        if before.lone(part) is not None and after.lone(other) is not None:
+            return trips
+        self._note_trips(part, trips)
+        return 1, 1
+
+    def _note_trips(self, part: int, trips: Trips) -> None:
+        if trips[0] != trips[1]:
+            for step in self._first.schedule.steps_in(~part):
+                self.looped.setdefault(step, trips)
+
+    def recalled(self, pairs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Yield the pairs whose computation is called again at places which do not belong together."""
+        self._partners.update(pairs)
+        partners = dict(pairs)
+        origins = {j: i for i, j in partners.items()}
+        known = set(self._partners.values())
+        for part, other in self._again:
+            if part is not None and other is not None and self._belong_together(part, other, known):
+                continue
+            before = () if part is None else self._first.schedule.steps_in(~part)
+            after = () if other is None else self._second.schedule.steps_in(~other)
+            yield from ((i, partners[i]) for i in before if i in partners)
+            yield from ((origins[j], j) for j in after if j in origins)
+
+    def _belong_together(self, part: int, other: int, known: set[int]) -> bool:
+        """Whether what two parts hold belongs together where it stands first, but for what only one side has."""
+        before, after = self._first.schedule.parts[part].items, self._second.schedule.parts[other].items
+        return {self._partners[i] for i in before if i in self._partners} == {j for j in after if j in known}
 
 
 class _Side:
@@ -117,14 +198,13 @@ class _Side:
         self.schedule = schedule
         self._meanings = meanings
         self._traits: dict[int, tuple[Hashable, ...]] = {}
-        self._content: dict[int, int] = {}
-        for number in range(len(schedule.parts) - 1, -1, -1):  # what stands inside a part comes behind it
-            part = schedule.parts[number]
-            content = (part.role, *(self._key(item) for item in part.items))
-            self._content[number] = contents.setdefault(content, len(contents))
+        self._contents = contents
+        self._content = schedule.contents(lambda step: step.meaning, contents, with_trips=False)
 
-    def _key(self, item: int) -> Hashable:
-        return self.schedule.steps[item].meaning if item >= 0 else ("part", self._content[~item])
+    @cached_property
+    def counted(self) -> list[int]:
+        """The numbers of what the parts hold and how often that runs."""
+        return self.schedule.contents(lambda step: step.meaning, self._contents, with_trips=True)
 
     def item(self, part: int, place: int) -> int:
         """Return an item of a part."""
@@ -137,7 +217,7 @@ class _Side:
     def _item(self, item: int) -> Item:
         if item < 0:
             part = self.schedule.parts[~item]
-            return Item(("part", part.role), self._key(item), part.name, ("",))
+            return Item(("part", part.role, part.again), ("part", self._content[~item]), part.name, ("",))
         step = self.schedule.steps[item]
         return Item(self._meanings[step.meaning].opcode, step.meaning, step.name, self._traits_of(step.meaning))
 
@@ -149,27 +229,23 @@ class _Side:
             self._traits[number] = (shapes, meaning.members, meaning.operand_shapes, meaning.sets, shapes[1])
         return self._traits[number]
 
-    def steps_in(self, item: int) -> list[int]:
-        """Return the numbers of the steps of an item, those of the parts inside it too, each once and in order."""
-        found: dict[int, None] = {}
-        pending = [item]
-        while pending:
-            current = pending.pop()
-            if current >= 0:
-                found[current] = None
-            else:
-                pending.extend(reversed(self.schedule.parts[~current].items))
-        return list(found)
+    def left_at(self, part: int, places: Iterable[int]) -> _Left:
+        """Return what stands at some places of a part."""
+        items = [self.item(part, place) for place in places]
+        steps = [step for item in items for step in self.schedule.steps_in(item, again=False)]
+        return _Left(steps, [again for item in items for again in self.schedule.again_in(item)])
 
-    def steps_at(self, part: int, places: Iterable[int]) -> Iterator[int]:
-        """Yield the numbers of the steps at some places of a part; what stands elsewhere as well is left out."""
-        for place in places:
-            item = self.item(part, place)
-            if item >= 0:
-                if self.schedule.parts[part].role != AGAIN:
-                    yield item
-            elif self.schedule.parts[~item].role != AGAIN:
-                yield from self.steps_in(item)
+
+class _Left(NamedTuple):
+    """What has no counterpart: the steps that stand there, and the parts that are called again there."""
+
+    steps: list[int]
+    again: list[int]
+
+
+def _times(outer: Trips, inner: Trips) -> Trips:
+    first, second = (None if a is None or b is None else a * b for a, b in zip(outer, inner, strict=True))
+    return first, second
 
 
 def _moves(first: _Side, second: _Side, part: int, other: int, alignment: Alignment) -> Iterator[Move]:
@@ -179,13 +255,15 @@ def _moves(first: _Side, second: _Side, part: int, other: int, alignment: Alignm
     places = np.array(sorted(alignment.pairs, key=lambda pair: pair[1]), dtype=np.int64)
     ranks = {j: rank for rank, j in enumerate(places[:, 1].tolist())}
     for i, j in sorted(alignment.moved):
-        before, after = first.steps_in(first.item(part, i)), second.steps_in(second.item(other, j))
+        before, after = first.schedule.steps_in(first.item(part, i)), second.schedule.steps_in(second.item(other, j))
         if before and after:
             around = places[max(0, ranks[j] - _LOOKED_AT) : ranks[j] + _LOOKED_AT]
             nearest = _inverted(around, i, j)
             if not len(nearest):
                 nearest = _inverted(places, i, j)
-            steps = (step for place in nearest[:, 0].tolist() for step in first.steps_in(first.item(part, place)))
+            steps = (
+                step for place in nearest[:, 0].tolist() for step in first.schedule.steps_in(first.item(part, place))
+            )
             crossed = tuple(islice(steps, _MOST_CROSSED))
             yield Move(tuple(before), tuple(after), crossed, earlier=j < int(nearest[0, 1]))
 

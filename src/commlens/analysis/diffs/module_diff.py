@@ -13,7 +13,7 @@ from commlens.analysis.effective_axes import axes_in_words, effective_axes_key
 from commlens.analysis.meanings import Meanings
 from commlens.analysis.records import Record
 from commlens.analysis.reports import gc_paused
-from commlens.analysis.schedules import schedule_of
+from commlens.analysis.schedule_walks import schedule_of
 from commlens.analysis.totals import OPCODES, Total, totals_of
 from commlens.hlo import is_scheduled
 
@@ -116,6 +116,8 @@ class ModuleDiff:
             merely spelled in another way.
         totals: the sums by axes and operation.
         notes: what to know of the comparison, in sentences.
+        undecided: how many collectives are written alike in modules that run on different counts, so that nobody can
+            tell whether the same devices take part.
     """
 
     before: Report
@@ -123,13 +125,17 @@ class ModuleDiff:
     changes: tuple[Change, ...]
     totals: tuple[TotalChange, ...]
     notes: tuple[str, ...]
+    undecided: int = 0
 
     @property
     def same_communication(self) -> bool | None:
-        """Whether nothing differs but the spelling; None where that cannot be claimed, because something is unread."""
+        """Whether nothing differs but the spelling; None where that cannot be claimed.
+
+        That is where something is unread, or where nobody can tell who takes part on the counts of either module.
+        """
         if any(change.kind != "spelling" for change in self.changes):
             return False
-        return None if self.before.unread or self.after.unread else True
+        return None if self.before.unread or self.after.unread or self.undecided else True
 
 
 def diff(before: Module, after: Module, mesh: MeshLike | None = None, *, full: bool = False) -> ModuleDiff:
@@ -178,7 +184,9 @@ def diff(before: Module, after: Module, mesh: MeshLike | None = None, *, full: b
                     "in the order that data prescribe nothing has moved"
                 )
         changes = tuple(_changes(pair, schedules, matching, meanings))
-        return ModuleDiff(*pair.reports, changes, tuple(_totals(pair)), (*notes, *_run_notes(schedules, matching)))
+        undecided = _undecided(pair, matching)
+        notes += [*_undecided_notes(undecided), *_run_notes(schedules, matching)]
+        return ModuleDiff(*pair.reports, changes, tuple(_totals(pair)), tuple(notes), undecided)
 
 
 def _matched(pair: ReportPair, meanings: Meanings, *, by_data: bool) -> tuple[tuple[Schedule, Schedule], Matching]:
@@ -222,7 +230,9 @@ def _totals(pair: ReportPair) -> Iterator[TotalChange]:
     """Yield the sums by axes in mesh order, then by operation."""
     places = {opcode: place for place, opcode in enumerate(OPCODES)}
     sums = [_sums(report) for report in pair.reports]
-    for key in sorted({*sums[0], *sums[1]}, key=lambda key: (key[0], places[key[2]])):
+    keys = [*sums[0], *sums[1]]
+    met = {axes: place for place, (_, axes, _) in reversed([*enumerate(keys)])}  # axes of two meshes may rank alike
+    for key in sorted(set(keys), key=lambda key: (key[0], met[key[1]], places[key[2]])):
         _, axes, opcode = key
         yield TotalChange(axes, opcode, *(each.get(key) for each in sums))
 
@@ -237,6 +247,27 @@ def _sums(report: Report) -> dict[_TotalKey, Total]:
         axes = HOST_AXES if row.host_transfer else key.text
         alike.setdefault((key.order, axes, row.opcode), []).append(row)
     return {key: totals_of(rows).by_opcode[key[2]] for key, rows in alike.items()}
+
+
+def _undecided(pair: ReportPair, matching: Matching) -> int:
+    """Count the collectives of which nobody can tell who takes part, on either of two different counts."""
+    if pair.counts[0] == pair.counts[1]:
+        return 0
+    first, second = (report.collectives for report in pair.reports)
+    return sum(_is_unknown(first[i]) and _is_unknown(second[j]) for i, j in matching.pairs)
+
+
+def _is_unknown(row: Row) -> bool:
+    participation = row.figures.participation
+    return not row.host_transfer and participation.groups is None and participation.pairs is None
+
+
+def _undecided_notes(undecided: int) -> Iterator[str]:
+    if undecided:
+        yield (
+            f"who takes part in {undecided:,} of the collectives cannot be told in either module, and their counts "
+            "differ; whether they do the same is not known"
+        )
 
 
 def _run_notes(schedules: tuple[Schedule, Schedule], matching: Matching) -> Iterator[str]:

@@ -50,6 +50,15 @@ class UnknownQuestionError(CommlensError):
     """An expectation asks what cannot be answered."""
 
 
+def is_failed_claim(failure: object) -> bool:
+    """Whether a claim has failed, so that a test runner need not show what found that out.
+
+    Args:
+        failure: the failure of a test, as pytest hands it to what hides a frame from its tracebacks.
+    """
+    return isinstance(getattr(failure, "value", None), ExpectationError)
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What a figure must keep to.

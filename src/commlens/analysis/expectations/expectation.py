@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from commlens.analysis.axis_names import NO_AXES, UNKNOWN_AXES, axes_key
 from commlens.analysis.diffs.module_diff import diff
@@ -18,6 +18,7 @@ from commlens.analysis.expectations.claims import (
     all_but,
     bytes_figure,
     listed,
+    is_failed_claim,
     selection,
 )
 from commlens.analysis.expectations.golden_files import hold_against
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
     from commlens.analysis.expectations.claims import ByteKey, Figure, Number
     from commlens.analysis.expectations.programs import AnyMesh
+
+__tracebackhide__: Final = is_failed_claim
 
 Axes: TypeAlias = "str | Sequence[str] | None"
 """Axes of a claim: ``"model"``, ``"data,model"`` (in any order), ``"none"`` for groups of one device, or a sequence of
@@ -204,12 +207,13 @@ class Expectation:
         module = its.module if isinstance(its, Report) else module_of(compiled_of(its, (), {}))
         answer = diff(self.report.module, module, self.report.mesh)
         changes = [change for change in answer.changes if change.kind != "spelling"]
-        if answer.same_communication or (answer.same_communication is None and self.allow_unread and not changes):
+        if answer.same_communication or (self.allow_unread and not changes and not answer.undecided):
             return self
         unread = [*answer.before.unread, *answer.after.unread]
         lines = [f"expected the same communication, found {len(changes)} changes and {len(unread)} things unread"]
         lines += listed([f"{change.kind} {change.opcode}: {change.what}" for change in changes])
         lines += listed([f"unread {item.where}: {item.name or item.text}: {item.why}" for item in unread])
+        lines += listed(list(answer.notes) if answer.undecided else [])
         raise ExpectationError("\n".join(lines))
 
     def golden(self, path: str | os.PathLike[str], *, update: bool | None = None) -> Expectation:

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from commlens.analysis.expectations.claims import ExpectationError, described, listed, unread_lines
+from commlens.analysis.expectations.claims import ExpectationError, described, is_failed_claim, listed, unread_lines
 from commlens.analysis.expectations.golden_texts import differences, golden_of, read_golden
 from commlens.errors import InputError
 from commlens.hlo import write_atomically
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from commlens.analysis.reports import Report
     from commlens.analysis.row import Row
     from commlens.topology import Mesh
+
+__tracebackhide__: Final = is_failed_claim
 
 _HOW: Final = "pytest --commlens-update, or golden(path, update=True)"
 

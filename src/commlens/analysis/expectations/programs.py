@@ -105,6 +105,9 @@ def compiled_of(about: object, args: Sequence[object], kwargs: Mapping[str, obje
     if callable(about) and not isinstance(about, _Text):
         msg = "expected a jitted function, found one that is not: wrap it in jax.jit(...) and give args=(...)"
         raise UnknownQuestionError(msg)
+    if (args or kwargs) and not (isinstance(about, Module | _Text | _Compilable) or _is_source(about)):
+        msg = f"expected a function to compile for the arguments, found {type(about).__name__}"
+        raise UnknownQuestionError(msg)
     if args or kwargs:
         msg = f"expected arguments for a jitted function alone, found some for {type(about).__name__}"
         raise UnknownQuestionError(msg)

@@ -9,7 +9,6 @@ from commlens.analysis.diffs.changes import described
 from commlens.analysis.diffs.details import listed_shapes, meaning_details, times
 from commlens.analysis.hosts.answers import FirstDifference
 from commlens.analysis.hosts.survey import run_of
-from commlens.analysis.schedules import AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -60,7 +59,8 @@ def divergence_of(kinds: Sequence[Sequence[HostModule]], members: Sequence[HostM
     """
     schedules = [each[0].schedule for each in kinds]
     order: _Order = "listed" if _lists_tell(schedules, members) else "running"
-    running = _positions([[*_running(schedule)] for schedule in schedules])
+    contents: dict[Hashable, int] = {}
+    running = _positions([[*_running(schedule, contents)] for schedule in schedules])
     listed = _positions([[*_listed(schedule)] for schedule in schedules]) if order == "listed" else running
     return Divergence(order, listed, running)
 
@@ -91,8 +91,16 @@ def _listed(schedule: Schedule) -> Iterator[tuple[str, Hashable]]:
     return ((_STEP, run_of(step)) for step in schedule.steps)
 
 
-def _running(schedule: Schedule) -> Iterator[tuple[str, Hashable]]:
-    """Yield the steps as they run, and where parts begin and end."""
+def _running(schedule: Schedule, known: dict[Hashable, int]) -> Iterator[tuple[str, Hashable]]:
+    """Yield the steps as they run, and where parts begin and end; of what runs again, what it holds.
+
+    Args:
+        schedule: the schedule.
+        known: what parts hold, numbered so far.
+    """
+    contents = schedule.contents(run_of, known, with_trips=True)
+    parts = (number for number, part in enumerate(schedule.parts) if not part.again)
+    inner = {schedule.lone(number) for number in parts}  # what is around them says how often they run
     pending: list[int | None] = [~0]
     while pending:
         item = pending.pop()
@@ -100,13 +108,11 @@ def _running(schedule: Schedule) -> Iterator[tuple[str, Hashable]]:
             yield "end", None
         elif item >= 0:
             yield _STEP, run_of(schedule.steps[item])
+        elif (part := schedule.parts[~item]).again:
+            yield "again", contents[~item]
         else:
-            part = schedule.parts[~item]
-            if part.role == AGAIN:
-                yield part.role, tuple(run_of(schedule.steps[step]) for step in part.items)
-            else:
-                yield "begin", part.role
-                pending += [None, *reversed(part.items)]
+            yield "begin", (part.role, 1 if ~item in inner else schedule.rounds(~item))
+            pending += [None, *reversed(part.items)]
 
 
 # --- what they do there ----------------------------------------------------------------------------------------------

@@ -12,14 +12,14 @@ from commlens.analysis.meanings import Meanings
 from commlens.analysis.meshes import as_mesh
 from commlens.analysis.participation import Counts
 from commlens.analysis.reports import gc_paused, mesh_of, report_of
-from commlens.analysis.schedules import AGAIN, Schedule, schedule_of
+from commlens.analysis.schedule_walks import schedule_of
 from commlens.hlo import discover
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from commlens.analysis.meshes import MeshLike
-    from commlens.analysis.schedules import Step
+    from commlens.analysis.schedules import Schedule, Step
     from commlens.hlo import Module, Unread
 
 
@@ -128,14 +128,8 @@ class HostSurvey:
         )
 
     def _flow(self, schedule: Schedule) -> int:
-        """Return a number for what runs in which order, parts from the inside out."""
-        flows: dict[int, int] = {}
-        for number in range(len(schedule.parts) - 1, -1, -1):  # what stands inside a part comes behind it
-            part = schedule.parts[number]
-            items = (("part", flows[~item]) if item < 0 else run_of(schedule.steps[item]) for item in part.items)
-            role = part.role if part.role != AGAIN else ""
-            flows[number] = self._flows.setdefault((role, *items), len(self._flows))
-        return flows[0]
+        """Return a number for what runs in which order."""
+        return schedule.contents(run_of, self._flows, with_trips=True)[0]
 
 
 def run_of(step: Step) -> tuple[int, int | None, bool]:

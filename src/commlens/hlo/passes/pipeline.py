@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from commlens.errors import CommlensError, InputError
 from commlens.hlo.passes.refusals import place_of
 from commlens.hlo.passes.spec import specs_of
-from commlens.hlo.passes.verification import ambiguity, examine, new_faults, unmet
+from commlens.hlo.passes.verification import ambiguity, definition_order_faults, examine, new_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -47,38 +47,51 @@ class Pipeline:
 
         Raises:
             InputError: a pass cannot understand the module, its edits contradict each other, or, where that is checked,
-                it broke the module. The pass is named, and the module's place where there is one.
+                it broke the module. The pass is named, and the module's place where there is one: in the module on
+                which it ran, which a pass before it may have made.
         """
         return list(self.steps(module, keep_going=keep_going))
 
     def steps(self, module: Module, *, keep_going: bool = False) -> Iterator[PassResult]:
         """Yield the results of :meth:`run`, each before the next pass starts."""
         known: Examination | None = None
+        made_by: str | None = None
         if self.verify and not keep_going:
             _check_whole(module)
         for each in self.passes:
-            result = _run(each, module, keep_going=keep_going)
+            result = _run(each, module, made_by, keep_going=keep_going)
             if self.verify and result.modified:
                 known = _verified(each, module, known, result.module)
             if self.after_each is not None:
                 self.after_each(result)
             yield result
-            module = result.module
+            module, made_by = result.module, each.name if result.modified else made_by
 
     def __str__(self) -> str:
         """Return the passes as text."""
         return specs_of(self.passes)
 
 
-def _run(one: Pass, module: Module, *, keep_going: bool) -> PassResult:
-    """Run a pass; what goes wrong bears its name."""
+def pass_in_words(name: str, made_by: str | None) -> str:
+    """Name a pass in messages that have places in them.
+
+    Args:
+        name: its name.
+        made_by: the last pass before it that changed the module: lines are those of the module it made.
+    """
+    return name if made_by is None else f"{name}, on what {made_by} made"
+
+
+def _run(one: Pass, module: Module, made_by: str | None, *, keep_going: bool) -> PassResult:
+    """Run a pass; what goes wrong bears its name, and that of the pass whose product it ran on."""
+    name = pass_in_words(one.name, made_by)
     try:
         return one.run(module, keep_going=keep_going)
     except InputError as error:
-        reason = f"{one.name}: {error.reason}"
+        reason = f"{name}: {error.reason}"
         raise InputError(reason, path=error.path, line=error.line, column=error.column) from error
     except CommlensError as error:
-        reason = f"{one.name}: {error}"
+        reason = f"{name}: {error}"
         line, column = place_of(error)
         raise InputError(reason, path=module.path, line=line, column=column) from error
     except Exception as error:
@@ -121,7 +134,7 @@ def _check_whole(module: Module) -> None:
         InputError: it is such a one; the first fault is told at its place, and the others of its kind are counted.
     """
     ambiguous = ambiguity(module)
-    faults = unmet(module) if ambiguous is None else [ambiguous]
+    faults = definition_order_faults(module) if ambiguous is None else [ambiguous]
     if faults:
         first = faults[0]
         more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """The edits that were made.
+class AppliedEdits:
+    """Edits that were made, and the module with them.
 
     Attributes:
         edits: the edits.
@@ -107,7 +107,7 @@ class Refusals:
             return
         raise InputError(left.reason(), path=self.module.path, line=left.line, column=left.column)
 
-    def make(self, edits: Iterable[Edit], together: Callable[[Edit], Hashable] | None = None) -> Made:
+    def apply(self, edits: Iterable[Edit], together: Callable[[Edit], Hashable] | None = None) -> AppliedEdits:
         """Make edits; refuse those that cannot be made.
 
         Args:
@@ -120,15 +120,15 @@ class Refusals:
         groups: dict[Hashable, list[Edit]] = {}
         for number, edit in enumerate(edits):
             groups.setdefault(number if together is None else together(edit), []).append(edit)
-        return self._added(Made((), self.module), [*groups.values()])
+        return self._added(AppliedEdits((), self.module), [*groups.values()])
 
-    def _added(self, made: Made, groups: Sequence[Sequence[Edit]]) -> Made:
+    def _added(self, made: AppliedEdits, groups: Sequence[Sequence[Edit]]) -> AppliedEdits:
         """Make edits beside those that are made already, group by group where they cannot all be made."""
         if not groups:
             return made
         edits = (*made.edits, *chain.from_iterable(groups))
         try:
-            return Made(edits, self.module.edited(edits))
+            return AppliedEdits(edits, self.module.edited(edits))
         except (EditError, UnreadableError) as error:
             if len(groups) == 1:
                 self._refuse_group(groups[0], error)
@@ -148,10 +148,10 @@ class Refusals:
         self.refuse(subjects[0], error, subjects)
 
 
-def finished(
+def pass_result(
     name: str,
     refusals: Refusals,
-    made: Made | None = None,
+    made: AppliedEdits | None = None,
     *,
     changed: bool,
     stats: Mapping[str, Json],

@@ -10,10 +10,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from commlens.errors import CommlensError
+from commlens.hlo.definition_order import module_uses_before_definition, uses_before_definition
 from commlens.hlo.discovery import discover
 from commlens.hlo.loading import load_all
 from commlens.hlo.model import UnreadableError
-from commlens.hlo.needs import unmet_needs, unmet_needs_of
 from commlens.hlo.passes.refusals import place_of_name
 from commlens.topology import get_collective_op_group_mode, verify_groups, verify_pairs
 
@@ -89,14 +89,14 @@ def ambiguity(module: Module) -> Fault | None:
     return next((fault for key, fault in found if key[0] == kind), None)
 
 
-def unmet(module: Module) -> Sequence[Fault]:
+def definition_order_faults(module: Module) -> Sequence[Fault]:
     """Return every operand and control predecessor that is not defined before what needs it, in file order.
 
     XLA refuses such a module. Nothing is said of what cannot be taken apart, which passes refuse where they look at it.
     """
     return [
         Fault(f"{each.user.name}: {each.why}", each.user.computation.name, each.user.name)
-        for each in unmet_needs_of(module)
+        for each in module_uses_before_definition(module)
     ]
 
 
@@ -121,7 +121,7 @@ def new_faults(before: Examination, after: Examination, module: Module) -> list[
 def _faults(module: Module, discovery: Discovery) -> Iterator[tuple[_Key, Fault]]:
     for computation in module.computations:
         yield from _repeated(computation)
-        yield from _unmet(computation)
+        yield from _definition_order_faults(computation)
     for item in discovery.unread:
         what = item.name or item.text
         yield ("unread", what, item.opcode, item.why), Fault(f"{what} cannot be read: {item.why}", None, item.name)
@@ -148,11 +148,11 @@ def _repeated(computation: Computation) -> Iterator[tuple[_Key, Fault]]:
         ids.add(number)
 
 
-def _unmet(computation: Computation) -> Iterator[tuple[_Key, Fault]]:
+def _definition_order_faults(computation: Computation) -> Iterator[tuple[_Key, Fault]]:
     """Find operands and control predecessors that are not there, or not yet there."""
     home = computation.name
     try:
-        for each in unmet_needs(computation):
+        for each in uses_before_definition(computation):
             user = each.user.name
             yield (each.whereabouts, home, user, each.needed), Fault(f"{user}: {each.why}", home, user)
     except UnreadableError as error:

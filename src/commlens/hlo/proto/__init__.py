@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commlens.hlo.proto.containers import find_modules
-from commlens.hlo.proto.list_order import unmet_in_list
+from commlens.hlo.proto.definition_order import uses_before_definition_in_list
 from commlens.hlo.proto.module import ProtoModule
 
 if TYPE_CHECKING:
-    from commlens.hlo.proto.places import FoundModule
+    from commlens.hlo.proto.locations import FoundModule
 
-__all__ = ["ProtoModule", "read_binary", "read_text_form", "unmet_in_list"]
+__all__ = ["ProtoModule", "read_binary", "read_text_form", "uses_before_definition_in_list"]
 
 
 def read_binary(

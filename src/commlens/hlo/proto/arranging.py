@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commlens.hlo.edits import EditError
 from commlens.hlo.placement import Combination, place
-from commlens.hlo.proto import tags
+from commlens.hlo.proto import descriptors
 from commlens.hlo.proto.combining import combined
 from commlens.hlo.proto.decoding import decode
 from commlens.hlo.proto.instruction import ProtoInstruction
@@ -16,10 +16,10 @@ from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionEdges
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from commlens.hlo.agreement import Step
-    from commlens.hlo.proto.combining import Fresh, Written
+    from commlens.hlo.edit_plan import Step
+    from commlens.hlo.proto.combining import Fresh, WrittenInstruction
     from commlens.hlo.proto.computation import ProtoComputation
-    from commlens.hlo.proto.written import WrittenMessage
+    from commlens.hlo.proto.raw_message import RawMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Arrangement:
         sequence: the ids as scheduled; empty where the computation has no schedule.
     """
 
-    rows: Mapping[int, Sequence[WrittenMessage]]
+    rows: Mapping[int, Sequence[RawMessage]]
     root: int | None = None
     sequence: Sequence[int] = ()
 
@@ -40,7 +40,7 @@ class Arrangement:
 def arranged(
     computation: ProtoComputation,
     steps: Sequence[Step[ProtoInstruction]],
-    others: Mapping[int, WrittenMessage],
+    others: Mapping[int, RawMessage],
     fresh: Fresh,
 ) -> Arrangement:
     """Combine collectives of a computation.
@@ -67,16 +67,16 @@ def arranged(
     def renamed(number: int) -> int:
         return renames.get(number, number)
 
-    pieces: dict[int, Sequence[Written]] = {}
+    pieces: dict[int, Sequence[WrittenInstruction]] = {}
     for step, combination in zip(steps, combinations, strict=True):
         made = combined(step.edit, step.members, min(combination.members), renamed, fresh)
         pieces |= {combination.new: made.new, **dict(zip(combination.members, made.members, strict=True))}
 
-    def standing(key: int) -> list[WrittenMessage]:
+    def standing(key: int) -> list[RawMessage]:
         if key in pieces:
             return [piece.message for piece in pieces[key]]
         position = edges.positions[key]
-        written = others.get(position) or ProtoInstruction(computation, position).written
+        written = others.get(position) or ProtoInstruction(computation, position).raw
         if renames.keys().isdisjoint(edges.before[key]):
             return [written]
         return [_with_renames(written, decode(HloInstructionEdges, computation.encoded[position]), renames)]
@@ -122,13 +122,16 @@ def _edges(computation: ProtoComputation) -> _Edges:
     return _Edges(before, {number: position for position, number in enumerate(before)})
 
 
-def _with_renames(written: WrittenMessage, edges: HloInstructionEdges, renames: Mapping[int, int]) -> WrittenMessage:
+def _with_renames(written: RawMessage, edges: HloInstructionEdges, renames: Mapping[int, int]) -> RawMessage:
     """Return an instruction that names others by their new ids."""
-    ids = {tags.OPERAND_IDS: edges.operand_ids, tags.CONTROL_PREDECESSOR_IDS: edges.control_predecessor_ids}
+    ids = {
+        descriptors.OPERAND_IDS: edges.operand_ids,
+        descriptors.CONTROL_PREDECESSOR_IDS: edges.control_predecessor_ids,
+    }
     return written.with_fields(
         {
-            tag: [renames.get(number, number) for number in numbers]
-            for tag, numbers in ids.items()
+            field: [renames.get(number, number) for number in numbers]
+            for field, numbers in ids.items()
             if not renames.keys().isdisjoint(numbers)
         }
     )
@@ -138,7 +141,7 @@ def _sequence(
     computation: ProtoComputation,
     edges: _Edges,
     combinations: Sequence[Combination[int]],
-    pieces: Mapping[int, Sequence[Written]],
+    pieces: Mapping[int, Sequence[WrittenInstruction]],
 ) -> list[int]:
     """Return the ids of a computation as scheduled; none where it has no schedule.
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from commlens.hlo.formatting import as_text
 from commlens.hlo.opcodes import base_opcode
-from commlens.hlo.proto import tags
-from commlens.hlo.proto.decoding import as_text
+from commlens.hlo.proto import descriptors
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import FrontendAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commlens.hlo.agreement import AttributeChange
+    from commlens.hlo.edit_plan import AttributeChange
+    from commlens.hlo.proto.descriptors import FieldDescriptor
+    from commlens.hlo.proto.raw_message import RawMessage, Value
     from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionProto
-    from commlens.hlo.proto.tags import Tag
-    from commlens.hlo.proto.written import Value, WrittenMessage
 
 ALL_REDUCES: Final = frozenset({"all-reduce", "reduce-scatter"})
 """Opcodes that may state their channel in the field of 2019, ``all_reduce_id``."""
@@ -37,11 +37,9 @@ class AttributeWriter:
     __slots__ = ("_maps",)
 
     def __init__(self) -> None:
-        self._maps: dict[tuple[bytes, ...], WrittenMessage] = {}
+        self._maps: dict[tuple[bytes, ...], RawMessage] = {}
 
-    def changed(
-        self, written: WrittenMessage, message: HloInstructionProto, change: AttributeChange
-    ) -> WrittenMessage | None:
+    def changed(self, written: RawMessage, message: HloInstructionProto, change: AttributeChange) -> RawMessage | None:
         """Set attributes of an instruction.
 
         Args:
@@ -52,19 +50,21 @@ class AttributeWriter:
         Returns:
             The instruction as it is to be written; None where it is so already.
         """
-        changes: dict[Tag, Sequence[Value]] = {}
+        changes: dict[FieldDescriptor, Sequence[Value]] = {}
         if change.channel_id is not None:
             changes |= _channel(message, change.channel_id)
         if change.frontend_attributes:
-            before = written.message(tags.FRONTEND_ATTRIBUTES) or written.empty(tags.FRONTEND_ATTRIBUTES.kind)
+            before = written.message(descriptors.FRONTEND_ATTRIBUTES) or written.empty(
+                descriptors.FRONTEND_ATTRIBUTES.kind
+            )
             after = before
             for key, value in change.frontend_attributes.items():
                 after = self._with_attribute(after, key.encode(), value.encode())
             if after is not before:
-                changes[tags.FRONTEND_ATTRIBUTES] = [after]
+                changes[descriptors.FRONTEND_ATTRIBUTES] = [after]
         return written.with_fields(changes) if changes else None
 
-    def _with_attribute(self, attributes: WrittenMessage, key: bytes, value: bytes) -> WrittenMessage:
+    def _with_attribute(self, attributes: RawMessage, key: bytes, value: bytes) -> RawMessage:
         known = (attributes.data, key, value)
         made = self._maps.get(known)
         if made is None:
@@ -74,14 +74,16 @@ class AttributeWriter:
         return made
 
 
-def _channel(message: HloInstructionProto, channel_id: int) -> dict[Tag, Sequence[Value]]:
+def _channel(message: HloInstructionProto, channel_id: int) -> dict[FieldDescriptor, Sequence[Value]]:
     """Return what to write for a channel to be another one: an all-reduce of 2019 has it in a field of its own."""
     is_old = message.all_reduce_id > 0 and base_opcode(as_text(message.opcode))[0] in ALL_REDUCES
-    tag, number = (tags.ALL_REDUCE_ID, message.all_reduce_id) if is_old else (tags.CHANNEL_ID, message.channel_id)
-    return {tag: [channel_id]} if number != channel_id else {}
+    field, number = (
+        (descriptors.ALL_REDUCE_ID, message.all_reduce_id) if is_old else (descriptors.CHANNEL_ID, message.channel_id)
+    )
+    return {field: [channel_id]} if number != channel_id else {}
 
 
-def with_attribute(attributes: WrittenMessage, key: bytes, value: bytes) -> WrittenMessage:
+def with_attribute(attributes: RawMessage, key: bytes, value: bytes) -> RawMessage:
     """Set one of the frontend attributes of an instruction.
 
     A new one goes before the first greater key, else to the end. Of a key that stands there twice the last counts.
@@ -94,24 +96,24 @@ def with_attribute(attributes: WrittenMessage, key: bytes, value: bytes) -> Writ
     Returns:
         The frontend attributes as they are to be written; the given ones where they are so already.
     """
-    entries = attributes.messages(tags.ATTRIBUTES)
+    entries = attributes.messages(descriptors.ATTRIBUTES)
     decoded = [entry.decoded(FrontendAttributes.MapEntry) for entry in entries]
     keys = [entry.key for entry in decoded]
     if key not in keys:
         index = next((index for index, other in enumerate(keys) if other > key), len(keys))
-        entry = attributes.empty(tags.ATTRIBUTES.kind).with_fields(
-            {tags.ATTRIBUTE_KEY: [key], tags.ATTRIBUTE_VALUE: [value]}
+        entry = attributes.empty(descriptors.ATTRIBUTES.kind).with_fields(
+            {descriptors.ATTRIBUTE_KEY: [key], descriptors.ATTRIBUTE_VALUE: [value]}
         )
-        return attributes.with_inserted(tags.ATTRIBUTES, index, entry)
+        return attributes.with_inserted(descriptors.ATTRIBUTES, index, entry)
     index = len(keys) - 1 - keys[::-1].index(key)
     if decoded[index].value == value:
         return attributes
     return attributes.with_replaced(
-        tags.ATTRIBUTES, {index: [entries[index].with_fields({tags.ATTRIBUTE_VALUE: [value]})]}
+        descriptors.ATTRIBUTES, {index: [entries[index].with_fields({descriptors.ATTRIBUTE_VALUE: [value]})]}
     )
 
 
-def as_custom_call(written: WrittenMessage, target: bytes, backend_config: bytes) -> WrittenMessage:
+def as_custom_call(written: RawMessage, target: bytes, backend_config: bytes) -> RawMessage:
     """Turn a collective into a custom call.
 
     Args:
@@ -121,9 +123,9 @@ def as_custom_call(written: WrittenMessage, target: bytes, backend_config: bytes
     """
     return written.without(_GONE_IN_A_CUSTOM_CALL).with_fields(
         {
-            tags.OPCODE: [_CUSTOM_CALL],
-            tags.CUSTOM_CALL_TARGET: [target],
-            tags.BACKEND_CONFIG: [backend_config],
-            tags.CUSTOM_CALL_API_VERSION: [tags.API_VERSION_ORIGINAL],
+            descriptors.OPCODE: [_CUSTOM_CALL],
+            descriptors.CUSTOM_CALL_TARGET: [target],
+            descriptors.BACKEND_CONFIG: [backend_config],
+            descriptors.CUSTOM_CALL_API_VERSION: [descriptors.API_VERSION_ORIGINAL],
         }
     )

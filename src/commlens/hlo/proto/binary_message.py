@@ -1,23 +1,23 @@
-"""Binary messages as they are written."""
+"""Raw messages in the binary wire format."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
 from commlens.hlo.proto.decoding import decode
+from commlens.hlo.proto.raw_message import RawMessage, Word
 from commlens.hlo.proto.wire import bytes_field, number_field, read_messages, read_spans, varint
-from commlens.hlo.proto.written import Word, WrittenMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from commlens.hlo.proto.decoding import MessageT
-    from commlens.hlo.proto.tags import Kind, Tag
-    from commlens.hlo.proto.written import Span, Value
+    from commlens.hlo.proto.descriptors import FieldDescriptor, MessageDescriptor
+    from commlens.hlo.proto.raw_message import Span, Value
 
 
 @final
-class BinaryMessage(WrittenMessage):
+class BinaryMessage(RawMessage):
     """A binary message.
 
     Args:
@@ -25,15 +25,15 @@ class BinaryMessage(WrittenMessage):
         kind: what it is.
 
     Example:
-        >>> from commlens.hlo.proto import tags
-        >>> message = BinaryMessage(bytes.fromhex("0a0178 c205016b"), tags.INSTRUCTION)
-        >>> message.with_fields({tags.CHANNEL_ID: [5]}).data.hex(" ")
+        >>> from commlens.hlo.proto import descriptors
+        >>> message = BinaryMessage(bytes.fromhex("0a0178 c205016b"), descriptors.INSTRUCTION)
+        >>> message.with_fields({descriptors.CHANNEL_ID: [5]}).data.hex(" ")
         '0a 01 78 d0 01 05 c2 05 01 6b'
     """
 
     __slots__ = ()
 
-    def empty(self, kind: Kind) -> BinaryMessage:
+    def empty(self, kind: MessageDescriptor) -> BinaryMessage:
         """Return a message without fields."""
         return BinaryMessage(b"", kind)
 
@@ -45,7 +45,7 @@ class BinaryMessage(WrittenMessage):
         """
         return decode(message, self.data)
 
-    def _with_data(self, data: bytes, kind: Kind) -> BinaryMessage:
+    def _with_data(self, data: bytes, kind: MessageDescriptor) -> BinaryMessage:
         return BinaryMessage(data, kind)
 
     def _read_spans(self) -> list[Span]:
@@ -54,24 +54,24 @@ class BinaryMessage(WrittenMessage):
     def _name(self, span: Span) -> str:
         return self.kind.names.get(span[0]) or f"field {span[0]}"
 
-    def _occurrences(self, tag: Tag) -> list[Span]:
+    def _occurrences(self, field: FieldDescriptor) -> list[Span]:
         """Return where a field stands; a value of another kind in its place is none, as protobuf sees it."""
-        data, wire_types = self.data, tag.wire_types
-        return [span for span in self.spans if span[0] == tag.number and data[span[1]] & 7 in wire_types]
+        data, wire_types = self.data, field.wire_types
+        return [span for span in self.spans if span[0] == field.number and data[span[1]] & 7 in wire_types]
 
-    def _messages(self, tag: Tag) -> Iterator[Span]:
-        return read_messages(self.data, tag.number)
+    def _messages(self, field: FieldDescriptor) -> Iterator[Span]:
+        return read_messages(self.data, field.number)
 
     def _merged(self, values: Sequence[bytes]) -> bytes:
         return b"".join(values)
 
-    def _written(self, tag: Tag, values: Sequence[Value]) -> bytes:
-        if tag.packed:
-            return bytes_field(tag.number, b"".join([varint(value) for value in values if isinstance(value, int)]))
-        return b"".join([_occurrence(tag.number, value) for value in values])
+    def _written(self, field: FieldDescriptor, values: Sequence[Value]) -> bytes:
+        if field.packed:
+            return bytes_field(field.number, b"".join([varint(value) for value in values if isinstance(value, int)]))
+        return b"".join([_occurrence(field.number, value) for value in values])
 
-    def _rewritten(self, span: Span, tag: Tag, values: Sequence[Value]) -> bytes:
-        return self._written(tag, values)
+    def _rewritten(self, span: Span, field: FieldDescriptor, values: Sequence[Value]) -> bytes:
+        return self._written(field, values)
 
     def _gap(self, place: int) -> bytes:
         return b""

@@ -6,8 +6,9 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from commlens.hlo.formatting import as_text
 from commlens.hlo.model import Computation, UnreadableError
-from commlens.hlo.proto.decoding import as_text, decode
+from commlens.hlo.proto.decoding import decode
 from commlens.hlo.proto.graphs import graph_by_ids
 from commlens.hlo.proto.instruction import ProtoInstruction
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionOutline

@@ -12,7 +12,7 @@ from typing import Final
 
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto.decoding import decode_or_empty
-from commlens.hlo.proto.places import BinaryPlace, FoundModule
+from commlens.hlo.proto.locations import BinaryLocation, FoundModule
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionOutline, HloModuleConfigProto
 from commlens.hlo.proto.wire import BYTES, Field, WireError, read_fields
 
@@ -70,14 +70,14 @@ def _check_single(fields: list[Field], name: str) -> None:
 
 def _module(data: bytes, fields: tuple[Field, ...]) -> FoundModule | None:
     """Return what stands in fields, if it is a module: it has computations with instructions that have opcodes."""
-    place = BinaryPlace(fields)
+    location = BinaryLocation(fields)
     try:
-        outline = place.outline(data)
+        outline = location.outline(data)
     except UnreadableError:
         return None
     instructions = (each for computation in outline.computations for each in computation.instructions)
     opcodes = (decode_or_empty(HloInstructionOutline, each).opcode for each in instructions)
-    return FoundModule(data, outline, None, place) if any(map(_OPCODE.fullmatch, opcodes)) else None
+    return FoundModule(data, outline, None, location) if any(map(_OPCODE.fullmatch, opcodes)) else None
 
 
 def _module_in(data: bytes, outer: Field) -> FoundModule | None:

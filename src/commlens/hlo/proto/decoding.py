@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from commlens.hlo.formatting import as_text
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.shapes import ELEMENT_TYPE_NUMBERS, UNBOUNDED, Shape
 
@@ -43,11 +44,6 @@ def decode_or_empty(kind: type[MessageT], data: bytes) -> MessageT:
         return decode(kind, data)
     except UnreadableError:
         return kind()
-
-
-def as_text(data: bytes) -> str:
-    """Decode a text of a module for people; bytes that are no UTF-8 become replacement characters."""
-    return data.decode("utf-8", "replace")
 
 
 def shape_of(message: ShapeProto) -> Shape:

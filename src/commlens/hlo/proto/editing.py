@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from commlens.errors import CommlensError
-from commlens.hlo.agreement import agreement_of, check_combination
+from commlens.hlo.edit_plan import check_combination, plan_edits
 from commlens.hlo.edits import EditError
-from commlens.hlo.proto import tags
+from commlens.hlo.proto import descriptors
 from commlens.hlo.proto.arranging import Arrangement, arranged
 from commlens.hlo.proto.attribute_edits import AttributeWriter, as_custom_call
 from commlens.hlo.proto.combining import Fresh
@@ -21,14 +21,14 @@ from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloScheduleProto
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from commlens.hlo.agreement import Agreement, Step
+    from commlens.hlo.edit_plan import EditPlan, Step
     from commlens.hlo.edits import Edit
     from commlens.hlo.model import Instruction
     from commlens.hlo.proto.module import ProtoModule
-    from commlens.hlo.proto.written import WrittenMessage
+    from commlens.hlo.proto.raw_message import RawMessage
 
 
-def edited(module: ProtoModule, edits: Iterable[Edit]) -> WrittenMessage | None:
+def edited(module: ProtoModule, edits: Iterable[Edit]) -> RawMessage | None:
     """Make edits.
 
     Args:
@@ -49,7 +49,7 @@ def edited(module: ProtoModule, edits: Iterable[Edit]) -> WrittenMessage | None:
         raise EditError(msg)
 
     try:
-        arrangements = _arrangements(module, agreement_of(edits, own))
+        arrangements = _arrangements(module, plan_edits(edits, own))
         return _rebuilt(module, arrangements) if arrangements else None
     except EditError:
         raise
@@ -61,39 +61,39 @@ def _uneditable(what: str, error: CommlensError) -> EditError:
     return EditError(f"{what} cannot be edited: {error}")
 
 
-def _arrangements(module: ProtoModule, agreement: Agreement[ProtoInstruction]) -> dict[int, Arrangement]:
+def _arrangements(module: ProtoModule, plan: EditPlan[ProtoInstruction]) -> dict[int, Arrangement]:
     """Return what the computations become that change, by their positions in the file."""
-    changed: dict[int, dict[int, WrittenMessage]] = {}
-    members = (member for step in agreement.combinations for member in step.members)
-    subjects = (*agreement.attributes, *agreement.custom_calls, *members)
+    changed: dict[int, dict[int, RawMessage]] = {}
+    members = (member for step in plan.combinations for member in step.members)
+    subjects = (*plan.attributes, *plan.custom_calls, *members)
     check_ids(subjects)
     check_names(module.outline.computations, subjects)
     writer = AttributeWriter()
-    for instruction, change in agreement.attributes.items():
+    for instruction, change in plan.attributes.items():
         try:
             _ = instruction.channel_id  # refuses where two fields state one
-            made = writer.changed(instruction.written, instruction.message, change)
+            made = writer.changed(instruction.raw, instruction.message, change)
         except CommlensError as error:
             raise _uneditable(instruction.excerpt, error) from error
         if made is not None:
             changed.setdefault(instruction.computation.number, {})[instruction.position] = made
-    for instruction, edit in agreement.custom_calls.items():
+    for instruction, edit in plan.custom_calls.items():
         try:
             _ = instruction.channel_id
-            made = as_custom_call(instruction.written, edit.target.encode(), edit.backend_config.encode())
+            made = as_custom_call(instruction.raw, edit.target.encode(), edit.backend_config.encode())
         except CommlensError as error:
             raise _uneditable(instruction.excerpt, error) from error
         changed.setdefault(instruction.computation.number, {})[instruction.position] = made
     found = {
         number: Arrangement({position: [each] for position, each in rows.items()}) for number, rows in changed.items()
     }
-    if agreement.combinations:
-        found |= _combined(module, agreement.combinations, changed)
+    if plan.combinations:
+        found |= _combined(module, plan.combinations, changed)
     return found
 
 
 def _combined(
-    module: ProtoModule, steps: Iterable[Step[ProtoInstruction]], changed: Mapping[int, Mapping[int, WrittenMessage]]
+    module: ProtoModule, steps: Iterable[Step[ProtoInstruction]], changed: Mapping[int, Mapping[int, RawMessage]]
 ) -> dict[int, Arrangement]:
     """Return what the computations become in which collectives are combined, by their positions in the file."""
     by_number: dict[int, list[Step[ProtoInstruction]]] = {}
@@ -118,32 +118,32 @@ def _combined(
     }
 
 
-def _rebuilt(module: ProtoModule, arrangements: Mapping[int, Arrangement]) -> WrittenMessage:
+def _rebuilt(module: ProtoModule, arrangements: Mapping[int, Arrangement]) -> RawMessage:
     """Write a module with changed computations."""
-    written = module.found.written
-    computations = written.messages_at(tags.COMPUTATIONS, arrangements)
-    replaced: dict[int, list[WrittenMessage]] = {}
+    written = module.found.raw
+    computations = written.messages_at(descriptors.COMPUTATIONS, arrangements)
+    replaced: dict[int, list[RawMessage]] = {}
     sequences: dict[int, Sequence[int]] = {}
     for number, arrangement in arrangements.items():
-        computation = computations[number].with_replaced(tags.INSTRUCTIONS, arrangement.rows)
+        computation = computations[number].with_replaced(descriptors.INSTRUCTIONS, arrangement.rows)
         if arrangement.root is not None:
-            computation = computation.with_fields({tags.ROOT_ID: [arrangement.root]})
+            computation = computation.with_fields({descriptors.ROOT_ID: [arrangement.root]})
         if arrangement.sequence:
             sequences[module.computations[number].outline.id] = arrangement.sequence
         replaced[number] = [computation]
-    changed = written.with_replaced(tags.COMPUTATIONS, replaced)
+    changed = written.with_replaced(descriptors.COMPUTATIONS, replaced)
     return _with_sequences(changed, sequences) if sequences else changed
 
 
-def _with_sequences(module: WrittenMessage, sequences: Mapping[int, Sequence[int]]) -> WrittenMessage:
+def _with_sequences(module: RawMessage, sequences: Mapping[int, Sequence[int]]) -> RawMessage:
     """Return a module in whose schedule computations have other sequences, given by computation id."""
-    schedule = module.message(tags.SCHEDULE) or module.empty(tags.SCHEDULE.kind)
-    entries = schedule.messages(tags.SEQUENCES)
-    changed: dict[int, list[WrittenMessage]] = {}
+    schedule = module.message(descriptors.SCHEDULE) or module.empty(descriptors.SCHEDULE.kind)
+    entries = schedule.messages(descriptors.SEQUENCES)
+    changed: dict[int, list[RawMessage]] = {}
     for index, entry in enumerate(entries):
         sequence = sequences.get(entry.decoded(HloScheduleProto.SequencesEntry).key)
         if sequence is not None:
-            instructions = entry.message(tags.SEQUENCE) or entry.empty(tags.SEQUENCE.kind)
-            value = instructions.with_fields({tags.SCHEDULED_IDS: sequence})
-            changed[index] = [entry.with_fields({tags.SEQUENCE: [value]})]
-    return module.with_fields({tags.SCHEDULE: [schedule.with_replaced(tags.SEQUENCES, changed)]})
+            instructions = entry.message(descriptors.SEQUENCE) or entry.empty(descriptors.SEQUENCE.kind)
+            value = instructions.with_fields({descriptors.SCHEDULED_IDS: sequence})
+            changed[index] = [entry.with_fields({descriptors.SEQUENCE: [value]})]
+    return module.with_fields({descriptors.SCHEDULE: [schedule.with_replaced(descriptors.SEQUENCES, changed)]})

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commlens.hlo.model import UnreadableError
+from commlens.hlo.replica_group_ids import groups_of_ids
 from commlens.topology import CollectiveDeviceList, IotaReplicaGroupList, MeshAxesReplicaGroupList
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionProto
     from commlens.topology import DeviceList
 
@@ -47,15 +46,10 @@ def _replica_groups(message: HloInstructionProto) -> DeviceList:
     groups = message.replica_groups or message.collective_device_list.replica_groups
     if groups:
         return CollectiveDeviceList(groups)
-    return CollectiveDeviceList(_groups_by_number(message.replica_group_ids) if message.replica_group_ids else None)
-
-
-def _groups_by_number(numbers: Iterable[int]) -> list[list[int]]:
-    """Turn the group number of every replica, the spelling of 2018, into groups."""
-    groups: dict[int, list[int]] = {}
-    for replica, number in enumerate(numbers):
-        if number < 0:
-            msg = f"expected group numbers of at least 0 in replica_group_ids, found {number}"
-            raise UnreadableError(msg)
-        groups.setdefault(number, []).append(replica)
-    return [groups[number] for number in sorted(groups)]
+    if not message.replica_group_ids:
+        return CollectiveDeviceList(None)
+    numbered = groups_of_ids(message.replica_group_ids)
+    if numbered is None:
+        msg = f"expected group numbers of at least 0 in replica_group_ids, found {min(message.replica_group_ids)}"
+        raise UnreadableError(msg)
+    return CollectiveDeviceList(numbered)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from commlens.hlo.formatting import as_text
 from commlens.hlo.model import Instruction, UnreadableError
 from commlens.hlo.opcodes import base_opcode
-from commlens.hlo.proto import tags
+from commlens.hlo.proto import descriptors
 from commlens.hlo.proto.attribute_edits import ALL_REDUCES
-from commlens.hlo.proto.decoding import as_text, attributes_of, braced, decode, shape_of
+from commlens.hlo.proto.decoding import attributes_of, braced, decode, shape_of
 from commlens.hlo.proto.groups import replica_groups_of
 from commlens.hlo.proto.literals import literal_text
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloInstructionProto
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from commlens.hlo.model import Role
     from commlens.hlo.proto.computation import ProtoComputation
-    from commlens.hlo.proto.written import WrittenMessage
+    from commlens.hlo.proto.raw_message import RawMessage
     from commlens.hlo.shapes import Shape
     from commlens.topology import DeviceList
 
@@ -87,11 +88,11 @@ class ProtoInstruction(Instruction):
         return self._message
 
     @property
-    def written(self) -> WrittenMessage:
+    def raw(self) -> RawMessage:
         """The instruction as it is written."""
         computation = self._computation
         found = computation.module.found
-        return found.place.instruction(found.source, computation.encoded, computation.number, self.position)
+        return found.location.instruction(found.source, computation.encoded, computation.number, self.position)
 
     @property
     def name(self) -> str:
@@ -261,19 +262,19 @@ class ProtoInstruction(Instruction):
 
     def metadata_fields(self) -> dict[str, bytes]:
         """Return the fields of the metadata as they are written, by name."""
-        metadata = self.written.message(tags.METADATA)
+        metadata = self.raw.message(descriptors.METADATA)
         return {} if metadata is None else metadata.fields()
 
     def other_attributes(self) -> dict[str, bytes]:
-        """Return the fields that the face does not speak of, as they are written, under the names they have in a text.
+        """Return, as they are written, the fields that no other member speaks of, under the names they have in a text.
 
         Fields without anything in them, which XLA writes for many an instruction, say nothing.
         """
-        fields = self.written.fields()
+        fields = self.raw.fields()
         found = {
-            tags.attribute_name(name): value
+            descriptors.attribute_name(name): value
             for name, value in fields.items()
-            if name not in tags.SPOKEN_OF and value.strip()
+            if name not in descriptors.MODELED_FIELDS and value.strip()
         }
         return found | {name: self._backend_config() for name in ("backend_config",) if name in found}
 

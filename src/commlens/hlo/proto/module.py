@@ -9,17 +9,19 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from commlens.hlo.formatting import as_text
 from commlens.hlo.model import Call, Module, Unread, UnreadableError
+from commlens.hlo.proto import descriptors
 from commlens.hlo.proto.computation import ProtoComputation
-from commlens.hlo.proto.decoding import as_text, attributes_of, decode, decode_or_empty
+from commlens.hlo.proto.decoding import attributes_of, decode, decode_or_empty
 from commlens.hlo.proto.editing import edited
 from commlens.hlo.proto.instruction import ProtoInstruction
-from commlens.hlo.proto.opcodes import (
-    STARTS_AND_PLAIN,
+from commlens.hlo.proto.opcode_scan import (
+    COMMUNICATING_OPCODES,
+    Candidates,
     EncodedInstruction,
-    Notable,
     encoded_names,
-    find_notable,
+    find_candidates,
     find_opcodes,
 )
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     from commlens.hlo.edits import Edit
     from commlens.hlo.model import Computation, Instruction
-    from commlens.hlo.proto.places import FoundModule
+    from commlens.hlo.proto.locations import FoundModule
     from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloModuleConfigProto, HloModuleOutline
     from commlens.hlo.signature import Site
 
@@ -152,18 +154,18 @@ class ProtoModule(Module):
         return self.computation(as_text(name))
 
     @cached_property
-    def _notable(self) -> list[Notable]:
+    def _candidates(self) -> list[Candidates]:
         with _collector_paused():
-            return find_notable(self._outlines)
+            return find_candidates(self._outlines)
 
     @cached_property
     def communicating(self) -> dict[int, list[Site | Instruction]]:
         """What may communicate, by number of its computation, in row order."""
         reader = SiteReader()
         found: dict[int, list[Site | Instruction]] = {}
-        notable = self._notable
+        candidates = self._candidates
         with _collector_paused():
-            for number, instructions in notable:
+            for number, instructions in candidates:
                 items = reader.read(self._computation(number), instructions)
                 if items:
                     found[number] = items
@@ -178,11 +180,11 @@ class ProtoModule(Module):
     def _calls(self) -> _Calls:
         """The call sites of all computations."""
         calls = _Calls({}, [])
-        notable = self._notable
+        candidates = self._candidates
         with _collector_paused():
-            for number, instructions in notable:
+            for number, instructions in candidates:
                 for each in instructions:
-                    if each.opcode not in STARTS_AND_PLAIN:  # those only call their reducer
+                    if each.opcode not in COMMUNICATING_OPCODES:  # those only call their reducer
                         calls.add(number, each)
         return calls
 
@@ -190,15 +192,17 @@ class ProtoModule(Module):
         """Return every call of the named computations, in file order; reducers and the like are not called so."""
         numbers = (self._by_name.get(name) for name in names)
         ids = [self._outlines[number].id for number in numbers if number is not None]
-        by_callee = self._calls.by_callee
+        callees: dict[tuple[int, int, int], dict[int, None]] = {}
+        for callee in ids:
+            for place in self._calls.by_callee.get(callee, ()):
+                callees.setdefault(place, {})[callee] = None
         calls: list[Call] = []
-        for place in sorted({place for callee in ids for place in by_callee.get(callee, ())}):
+        for place in sorted(callees):
             caller = ProtoInstruction(self._computation(place[0]), place[2])
             try:
                 calls += [Call(caller, role, callee) for role, callee in caller.called if callee in names]
             except UnreadableError:
-                called = self.computation_names(callee for callee in ids if place in by_callee.get(callee, ()))
-                calls += [Call(caller, "unreadable", name) for name in called]
+                calls += [Call(caller, "unreadable", name) for name in self.computation_names(callees[place])]
         return calls
 
     @property
@@ -231,6 +235,12 @@ class ProtoModule(Module):
         """Return the ids of a computation's instructions as scheduled, none where the module has no schedule."""
         sequences = self._schedule.sequences
         return sequences[computation_id].instruction_ids if computation_id in sequences else ()
+
+    @cached_property
+    def execution_threads(self) -> tuple[bytes, ...]:
+        """What each computation states as its execution thread, as written; empty where it states none."""
+        computations = self.found.raw.messages(descriptors.COMPUTATIONS)
+        return tuple(each.value(descriptors.EXECUTION_THREAD) or b"" for each in computations)
 
     def payload(self, number: int) -> bytes:
         """Return one of the module's payloads, nothing where there is no such one."""
@@ -281,7 +291,7 @@ class ProtoModule(Module):
         """Return the module with edits made."""
         with _collector_paused():
             written = edited(self, edits)
-        return self if written is None else ProtoModule(self.found.with_written(written), self.path, *self._stated)
+        return self if written is None else ProtoModule(self.found.with_raw(written), self.path, *self._stated)
 
     def to_bytes(self) -> bytes:
         """Return the content the module was found in, with its edits."""

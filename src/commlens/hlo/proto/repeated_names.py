@@ -11,8 +11,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from commlens.hlo.edits import EditError
-from commlens.hlo.proto.decoding import as_text
-from commlens.hlo.proto.opcodes import encoded_names
+from commlens.hlo.formatting import as_text
+from commlens.hlo.proto.opcode_scan import encoded_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,7 +16,7 @@ from commlens.hlo.custom_calls import custom_call_opcode
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.proto.computation import UNKNOWN_ID
 from commlens.hlo.proto.instruction import ProtoInstruction
-from commlens.hlo.proto.opcodes import STARTS_AND_PLAIN
+from commlens.hlo.proto.opcode_scan import COMMUNICATING_OPCODES
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import HloCollectiveOutline
 from commlens.hlo.signature import InstructionSite
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from commlens.hlo.model import Instruction
     from commlens.hlo.proto.computation import ProtoComputation
-    from commlens.hlo.proto.opcodes import EncodedInstruction
+    from commlens.hlo.proto.opcode_scan import EncodedInstruction
     from commlens.hlo.signature import Signature, Site
 
 _VARYING: Final = tuple(field.name for field in HloCollectiveOutline.DESCRIPTOR.fields)
@@ -46,11 +46,11 @@ class SiteReader:
     )
 
     def read(self, computation: ProtoComputation, found: Iterable[EncodedInstruction]) -> list[Site | Instruction]:
-        """Read the notable instructions of one computation.
+        """Read the candidates of one computation.
 
         Args:
             computation: the computation.
-            found: its notable instructions.
+            found: its candidates.
 
         Returns:
             A site for every plain collective; an instruction for one that cannot be read and for what must be looked
@@ -60,7 +60,7 @@ class SiteReader:
         for encoded in found:
             opcode = encoded.opcode
             instruction = ProtoInstruction(computation, encoded.position)
-            if opcode in STARTS_AND_PLAIN:
+            if opcode in COMMUNICATING_OPCODES:
                 items.append(self._collective(instruction, encoded.data))
             elif opcode in _DISGUISES and _may_communicate(instruction, opcode, encoded.data):
                 items.append((instruction.message.id, instruction))

@@ -17,8 +17,8 @@ from google.protobuf import text_format
 from commlens.errors import GrammarError
 from commlens.hlo.edits import EditError
 from commlens.hlo.model import UnreadableError
-from commlens.hlo.proto import tags
-from commlens.hlo.proto.places import FoundModule
+from commlens.hlo.proto import descriptors
+from commlens.hlo.proto.locations import FoundModule
 from commlens.hlo.proto.schema.commlens_hlo_pb2 import (
     HloInstructionProto,
     HloModuleConfigProto,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from commlens.hlo.proto.written import WrittenMessage
+    from commlens.hlo.proto.raw_message import RawMessage
 
 _TOKEN: Final = re.compile(
     rb"(?P<skipped>" + STRING + rb"|" + UNCLOSED + rb"|" + COMMENT + rb")"
@@ -78,7 +78,7 @@ class _Block:
         return any(b"instructions" in each.parts for each in self.parts.get(b"computations", ()))
 
 
-class TextPlace:
+class TextLocation:
     """Where a module stands in a text.
 
     Args:
@@ -104,7 +104,7 @@ class TextPlace:
     @cached_property
     def _instructions(self) -> list[list[TextMessage]]:
         """The instructions of each computation as they are written."""
-        return [each.messages(tags.INSTRUCTIONS) for each in self._content.messages(tags.COMPUTATIONS)]
+        return [each.messages(descriptors.INSTRUCTIONS) for each in self._content.messages(descriptors.COMPUTATIONS)]
 
     def instruction(self, source: bytes, encoded: Sequence[bytes], number: int, position: int) -> TextMessage:
         """Return an instruction as it is written.
@@ -132,7 +132,7 @@ class TextPlace:
         msg = f"expected instruction {position} of computation {number} of the text where it was read, found another"
         raise UnreadableError(msg)
 
-    def with_module(self, found: FoundModule, module: WrittenMessage) -> FoundModule:
+    def with_module(self, found: FoundModule, module: RawMessage) -> FoundModule:
         """Return what is found when another module stands here.
 
         Raises:
@@ -175,9 +175,9 @@ def find_modules_in_text(data: bytes) -> list[FoundModule]:
         if config is not None:
             _parse(data, configs[0], config)
         outline = HloModuleOutline.FromString(module.SerializeToString())
-        content = TextMessage(separate_fields(data[block.start : block.end]), tags.MODULE)
-        place = TextPlace(index, block.start, block.end, content, len(outline.computations))
-        found.append(FoundModule(data, outline, config, place))
+        content = TextMessage(separate_fields(data[block.start : block.end]), descriptors.MODULE)
+        location = TextLocation(index, block.start, block.end, content, len(outline.computations))
+        found.append(FoundModule(data, outline, config, location))
     return found
 
 

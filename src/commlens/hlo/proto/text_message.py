@@ -1,4 +1,4 @@
-"""Messages in protobuf's text form as they are written: comments, separators and indentation included.
+"""Raw messages in protobuf's text form: comments, separators and indentation included.
 
 Source: protobuf.dev, "Text Format Language Specification".
 """
@@ -13,16 +13,16 @@ from google.protobuf import text_format
 
 from commlens.errors import GrammarError
 from commlens.hlo.model import UnreadableError
-from commlens.hlo.proto.tags import NO_MESSAGE
+from commlens.hlo.proto.descriptors import NO_MESSAGE
+from commlens.hlo.proto.raw_message import RawMessage, Word
 from commlens.hlo.proto.text_fields import BLANKS, blanks_before, for_parser, parser_fault, read_fields
-from commlens.hlo.proto.written import Word, WrittenMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from commlens.hlo.proto.decoding import MessageT
-    from commlens.hlo.proto.tags import Kind, Tag
-    from commlens.hlo.proto.written import Span, Value
+    from commlens.hlo.proto.descriptors import FieldDescriptor, MessageDescriptor
+    from commlens.hlo.proto.raw_message import Span, Value
 
 _SPECIAL: Final = re.compile(rb"[^\x20-\x7e]|[\\\"]")
 _ESCAPES: Final = MappingProxyType({b"\n": rb"\n", b"\t": rb"\t", b"\r": rb"\r", b"\\": rb"\\", b'"': rb"\""})
@@ -33,7 +33,7 @@ _STEP: Final = b"  "
 
 
 @final
-class TextMessage(WrittenMessage):
+class TextMessage(RawMessage):
     r"""A message in the text form.
 
     A field begins with the white space and the comments before it.
@@ -43,9 +43,9 @@ class TextMessage(WrittenMessage):
         kind: what it is.
 
     Example:
-        >>> from commlens.hlo.proto import tags
-        >>> message = TextMessage(b'\n  name: "x"\n  id: 7\n', tags.INSTRUCTION)
-        >>> print(message.with_fields({tags.CHANNEL_ID: [5]}).data.decode())
+        >>> from commlens.hlo.proto import descriptors
+        >>> message = TextMessage(b'\n  name: "x"\n  id: 7\n', descriptors.INSTRUCTION)
+        >>> print(message.with_fields({descriptors.CHANNEL_ID: [5]}).data.decode())
         <BLANKLINE>
           name: "x"
           channel_id: 5
@@ -55,7 +55,7 @@ class TextMessage(WrittenMessage):
 
     __slots__ = ()
 
-    def empty(self, kind: Kind) -> TextMessage:
+    def empty(self, kind: MessageDescriptor) -> TextMessage:
         """Return a message without fields, written as if nothing stood around it."""
         return TextMessage(b"\n", kind)
 
@@ -72,7 +72,7 @@ class TextMessage(WrittenMessage):
             msg = f"the text form of a {message.__name__} cannot be read {parser_fault(text, error)}"
             raise UnreadableError(msg) from error
 
-    def _with_data(self, data: bytes, kind: Kind) -> TextMessage:
+    def _with_data(self, data: bytes, kind: MessageDescriptor) -> TextMessage:
         return TextMessage(data, kind)
 
     def _read_spans(self) -> list[Span]:
@@ -82,14 +82,14 @@ class TextMessage(WrittenMessage):
         known = self.kind.names.get(span[0])
         return known or next(read_fields(self.data[span[1] : span[4]])).name.decode("utf-8", "replace")
 
-    def _occurrences(self, tag: Tag) -> list[Span]:
+    def _occurrences(self, field: FieldDescriptor) -> list[Span]:
         """Return the spans of a field; an empty list is none.
 
         Raises:
             GrammarError: one of them is a list of messages: :func:`separate_fields` was not asked.
         """
-        found = [span for span in self.spans if span[0] == tag.number]
-        if tag.kind is NO_MESSAGE:
+        found = [span for span in self.spans if span[0] == field.number]
+        if field.kind is NO_MESSAGE:
             return found
         messages: list[Span] = []
         for span in found:
@@ -97,28 +97,28 @@ class TextMessage(WrittenMessage):
             if self.data[start - 1 : start] != b"[":
                 messages.append(span)
             elif not _NOTHING.fullmatch(self.data, start, stop):
-                msg = f"expected each of the messages {tag.name} to have a field of its own, found a list"
+                msg = f"expected each of the messages {field.name} to have a field of its own, found a list"
                 raise GrammarError(msg, position=start)
         return messages
 
-    def _messages(self, tag: Tag) -> list[Span]:
-        return self._occurrences(tag)
+    def _messages(self, field: FieldDescriptor) -> list[Span]:
+        return self._occurrences(field)
 
     def _merged(self, values: Sequence[bytes]) -> bytes:
         return b" ".join(values)
 
-    def _written(self, tag: Tag, values: Sequence[Value]) -> bytes:
+    def _written(self, field: FieldDescriptor, values: Sequence[Value]) -> bytes:
         lead = self._lead()
-        return b"".join([_field(lead, tag, value) for value in values])
+        return b"".join([_field(lead, field, value) for value in values])
 
-    def _rewritten(self, span: Span, tag: Tag, values: Sequence[Value]) -> bytes:
+    def _rewritten(self, span: Span, field: FieldDescriptor, values: Sequence[Value]) -> bytes:
         """Write occurrences in the place of one, the first of them between what stands around its value."""
         data, (_, begin, start, end, behind) = self.data, span
-        if isinstance(values[0], WrittenMessage):
+        if isinstance(values[0], RawMessage):
             value = _moved(values[0].data, _lead_of(data[begin:behind]))
         else:
             value = _scalar(values[0])
-        rest = self._written(tag, values[1:])
+        rest = self._written(field, values[1:])
         return b"".join((data[begin:start], value, data[end:behind], rest, self._gap(behind) if rest else b""))
 
     def _gap(self, place: int) -> bytes:
@@ -133,11 +133,11 @@ class TextMessage(WrittenMessage):
         return line_break + indentation + _STEP if line_break else b" "
 
 
-def _field(lead: bytes, tag: Tag, value: Value) -> bytes:
+def _field(lead: bytes, field: FieldDescriptor, value: Value) -> bytes:
     """Write a field behind some white space."""
-    if isinstance(value, WrittenMessage):
-        return b"".join((lead, tag.name.encode(), b" {", _moved(value.data, lead), b"}"))
-    return b"".join((lead, tag.name.encode(), b": ", _scalar(value)))
+    if isinstance(value, RawMessage):
+        return b"".join((lead, field.name.encode(), b" {", _moved(value.data, lead), b"}"))
+    return b"".join((lead, field.name.encode(), b": ", _scalar(value)))
 
 
 def _scalar(value: int | bytes | Word) -> bytes:
@@ -171,7 +171,7 @@ def _lead_of(field: bytes) -> bytes:
     return line_break + indentation if not indentation.strip() else b" "
 
 
-def _spans(data: bytes, kind: Kind) -> Iterator[Span]:
+def _spans(data: bytes, kind: MessageDescriptor) -> Iterator[Span]:
     """Yield where the fields of a message stand; the value of a message or a list is what stands in its brackets."""
     begin = 0
     for name, start, stop, end in read_fields(data):

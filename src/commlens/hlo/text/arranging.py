@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.hlo.edits import EditError
+from commlens.hlo.formatting import as_text
 from commlens.hlo.placement import Combination, place
 from commlens.hlo.text.combining import Member, combined
-from commlens.hlo.text.lexis import as_text, blank_comments
 from commlens.hlo.text.line import shape_end
 from commlens.hlo.text.printed_lines import PrintedLines
 from commlens.hlo.text.splices import Splice, spliced
+from commlens.hlo.text.tokens import blank_comments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from commlens.hlo.edits import Combine
     from commlens.hlo.text.computation import TextComputation
     from commlens.hlo.text.instruction import TextInstruction
-    from commlens.hlo.text.lexis import Text
     from commlens.hlo.text.line import Line
+    from commlens.hlo.text.tokens import Text
 
 
 _BLANK: Final = ord(" ")
@@ -30,7 +31,7 @@ _DEFINED: Final = re.compile(rb"\n[ \t]++(?>ROOT[ \t]++)?+%?([^\s=%]++)[ \t]*+="
 """The name of an instruction at the beginning of a line."""
 
 
-class Whole(NamedTuple):
+class ParsedInstruction(NamedTuple):
     """An instruction, taken apart without fault.
 
     Attributes:
@@ -53,7 +54,7 @@ class Step(NamedTuple):
     """One combination: the edit, and its members taken apart."""
 
     edit: Combine
-    members: Sequence[Whole]
+    members: Sequence[ParsedInstruction]
 
 
 def arranged(
@@ -120,24 +121,24 @@ def _taken(computation: TextComputation, names: Iterable[str]) -> frozenset[byte
     return frozenset(each for each in doubtful if computation.definitions.value_of(each, computation.end) is not None)
 
 
-def _member(whole: Whole) -> Member:
-    return Member(whole.line, whole.source, lambda: _operand_shape(whole))
+def _member(parsed: ParsedInstruction) -> Member:
+    return Member(parsed.line, parsed.source, lambda: _operand_shape(parsed))
 
 
-def _operand_shape(whole: Whole) -> bytes:
+def _operand_shape(parsed: ParsedInstruction) -> bytes:
     """Return how the shape of a member's operand is spelled: beside it, or where it is defined.
 
     Raises:
         EditError: it stands at neither place.
     """
-    member = Member(whole.line, whole.source, bytes)
+    member = Member(parsed.line, parsed.source, bytes)
     if member.states_type:
         return member.operand[: shape_end(member.operand, 0)]
-    (name,) = whole.line.operand_names()
-    found = whole.instruction.computation.defined(name, whole.offset)
+    (name,) = parsed.line.operand_names()
+    found = parsed.instruction.computation.defined(name, parsed.offset)
     parts = None if found is None else found.parts
     if parts is None or not parts.shape_span.start < parts.shape_span.end:
-        msg = f"expected a shape of {name}, the operand of {whole.line.name}, found none in the computation"
+        msg = f"expected a shape of {name}, the operand of {parsed.line.name}, found none in the computation"
         raise EditError(msg)
     return parts.text[slice(*parts.shape_span)]
 

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.errors import GrammarError
 from commlens.hlo.edits import EditError
+from commlens.hlo.formatting import as_text
 from commlens.hlo.opcodes import base_opcode
-from commlens.hlo.text.lexis import as_text, quoted, unquoted
-from commlens.hlo.text.maps import read_entries
+from commlens.hlo.text.attribute_maps import read_entries
 from commlens.hlo.text.splices import Splice
+from commlens.hlo.text.tokens import quoted, unquoted
 from commlens.hlo.text.values import read_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from commlens.hlo.agreement import AttributeChange
+    from commlens.hlo.edit_plan import AttributeChange
+    from commlens.hlo.text.attribute_maps import MapEntry
     from commlens.hlo.text.line import Line, Span
-    from commlens.hlo.text.maps import MapEntry
 
 LAST_ATTRIBUTES: Final = ("control-predecessors", "metadata", "backend_config")
 """Attributes that XLA prints behind the frontend attributes."""
@@ -41,7 +42,7 @@ def attribute_splices(line: Line, source: bytes, change: AttributeChange) -> lis
         EditError: the frontend attributes are no map that can be added to.
 
     Example:
-        >>> from commlens.hlo.agreement import AttributeChange
+        >>> from commlens.hlo.edit_plan import AttributeChange
         >>> from commlens.hlo.text.line import parse_line
         >>> text = b'x = f32[8] all-reduce(a), to_apply=add, metadata={op_name="f"}'
         >>> attribute_splices(parse_line(text), text, AttributeChange(3, {"stream_id": "0"}))[1]

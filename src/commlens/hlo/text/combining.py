@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.edits import EditError
-from commlens.hlo.swaps import swap_of, swapped_layout
+from commlens.hlo.formatting import as_text
 from commlens.hlo.text.attribute_edits import LAST_ATTRIBUTES, map_entries
-from commlens.hlo.text.lexis import NAME, as_text, split_list
 from commlens.hlo.text.rewriting import rewritten
 from commlens.hlo.text.splices import spliced
-from commlens.hlo.text.values import SPOKEN_OF, callees, metadata_spans, read_integers
+from commlens.hlo.text.tokens import NAME, split_list
+from commlens.hlo.text.values import MODELED_ATTRIBUTES, callees, metadata_spans, read_integers
+from commlens.hlo.transposes import swap_permutation, swapped_layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -170,7 +171,7 @@ def _attributes(
             case "metadata":
                 value = _kept_metadata(own[key], edit.metadata)
             case _:
-                value = own[key] if key in SPOKEN_OF or key in edit.other_attributes else None
+                value = own[key] if key in MODELED_ATTRIBUTES or key in edit.other_attributes else None
         if value is not None:
             yield key, value
 
@@ -229,7 +230,7 @@ def _swap(line: Line, dimension: int | None) -> tuple[int, ...] | None:
     shape = _ARRAY.fullmatch(line.text, *line.shape_span)
     rank = 0 if shape is None else len(shape["dims"].split(b","))
     found = as_text(line.text[slice(*line.shape_span)])
-    return swap_of(own[0] if own else None, dimension, rank, line.name, found)
+    return swap_permutation(own[0] if own else None, dimension, rank, line.name, found)
 
 
 def _swapped_operand(

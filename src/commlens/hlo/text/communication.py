@@ -5,42 +5,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from commlens.hlo.signature import Site
-from commlens.hlo.text.hidden import hidden_calls
+from commlens.hlo.text.orphans import orphan_calls
 from commlens.hlo.text.printed_lines import INDENT
-from commlens.hlo.text.sites import IrregularLineError, LineReader, Other, is_caller, must_be_looked_into
-from commlens.hlo.text.values import LOOKED_AT
+from commlens.hlo.text.sites import IrregularLineError, LineReader, Other, is_caller, may_communicate
+from commlens.hlo.text.values import OF_INTEREST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from commlens.hlo.model import Instruction, Unread
     from commlens.hlo.text.computation import TextComputation
+    from commlens.hlo.text.computation_table import ComputationTable
     from commlens.hlo.text.instruction import TextInstruction
-    from commlens.hlo.text.layout import Layout
 
 
 class Communication(NamedTuple):
     """What the lines of interest of a module say.
 
     Attributes:
-        layout: the layout, now that it is known which computations only seemed printed.
+        table: the module's computations, now that it is known which of them only seemed printed.
         found: what may communicate, by computation, in file order.
         callers: the instructions that run other computations, fusions left out.
-        hidden: calls of collectives that belong to no instruction.
+        orphans: calls of collectives that belong to no instruction.
     """
 
-    layout: Layout
+    table: ComputationTable
     found: list[tuple[TextComputation, list[Site | Instruction]]]
     callers: list[TextInstruction]
-    hidden: list[Unread]
+    orphans: list[Unread]
 
 
-def read_communication(layout: Layout) -> Communication:
+def read_communication(table: ComputationTable) -> Communication:
     """Read all lines of interest of a module."""
     found: dict[int, list[Site | Instruction]] = {}
     callers: list[TextInstruction] = []
     looked_into: set[int] = set()
-    for number, reads in _read_lines(layout, LineReader()):
+    for number, reads in _read_lines(table, LineReader()):
         kept: list[Site | Instruction] = []
         for read in reads:
             if isinstance(read, Site):
@@ -48,44 +48,44 @@ def read_communication(layout: Layout) -> Communication:
                 continue
             if is_caller(read):
                 callers.append(read.instruction)
-            if must_be_looked_into(read):
+            if may_communicate(read):
                 kept.append(read.instruction)
                 looked_into.add(read.instruction.start)
         if kept:
             found[number] = kept
-    by_computation = [(layout.computation(number), found[number]) for number in sorted(found)]
-    hidden = () if _as_printed(layout) else hidden_calls(layout, looked_into)
-    return Communication(layout, by_computation, callers, list(hidden))
+    by_computation = [(table.computation(number), found[number]) for number in sorted(found)]
+    orphans = () if _as_printed(table) else orphan_calls(table, looked_into)
+    return Communication(table, by_computation, callers, list(orphans))
 
 
-def _as_printed(layout: Layout) -> bool:
-    """Whether the text is laid out as compilers print it, and every call that was seen at a glance in a computation."""
-    if layout.irregular:
+def _as_printed(table: ComputationTable) -> bool:
+    """Whether the text is laid out as compilers print it, and every call that the index has in a computation."""
+    if table.irregular:
         return False
-    index = layout.span.index
-    for number, which in layout.by_computation(index.hits):
+    index = table.span.index
+    for number, which in table.by_computation(index.hits):
         hits = index.hits[which]
         if int(hits[0]) < int(index.bodies[number]) or int(hits[-1]) >= int(index.ends[number]):
             return False
     return True
 
 
-def _read_lines(layout: Layout, reader: LineReader) -> Iterator[tuple[int, list[Site | Other]]]:
+def _read_lines(table: ComputationTable, reader: LineReader) -> Iterator[tuple[int, list[Site | Other]]]:
     """Yield what stands on the lines of interest, computation by computation."""
-    known = frozenset(layout.irregular)
-    for number, hits in layout.by_computation(layout.span.index.hits):
+    known = frozenset(table.irregular)
+    for number, hits in table.by_computation(table.span.index.hits):
         if number not in known:
             try:
-                yield number, _read_printed(layout, reader, number, hits)
+                yield number, _read_printed(table, reader, number, hits)
             except IrregularLineError:
-                layout.read_carefully(number)
-    for number in layout.irregular:
-        yield number, _read_irregular(layout.computation(number), reader)
+                table.read_leniently(number)
+    for number in table.irregular:
+        yield number, _read_irregular(table.computation(number), reader)
 
 
-def _read_printed(layout: Layout, reader: LineReader, number: int, hits: slice) -> list[Site | Other]:
+def _read_printed(table: ComputationTable, reader: LineReader, number: int, hits: slice) -> list[Site | Other]:
     """Read the printed lines of one computation, given which hits are its."""
-    index, computation, text = layout.span.index, layout.computation(number), layout.text
+    index, computation, text = table.span.index, table.computation(number), table.text
     columns = (index.hits, index.hit_lines, index.hit_ends, index.hit_numbers)
     found: list[Site | Other] = []
     last_line = -1
@@ -104,16 +104,16 @@ def _read_printed(layout: Layout, reader: LineReader, number: int, hits: slice) 
 def _read_irregular(computation: TextComputation, reader: LineReader) -> list[Site | Other]:
     found: list[Site | Other] = []
     for instruction in computation.instructions:
-        seen = LOOKED_AT.search(computation.text, instruction.start, instruction.end)
+        seen = OF_INTEREST.search(computation.text, instruction.start, instruction.end)
         if seen is not None:
             found.append(reader.read_written(instruction, seen.end() - 1))
     return found
 
 
-def printed_fusions(layout: Layout) -> Iterator[TextInstruction]:
+def printed_fusions(table: ComputationTable) -> Iterator[TextInstruction]:
     """Yield the fusions of printed computations, without taking them apart."""
-    fusions = layout.span.index.fusions
-    known = frozenset(layout.irregular)
-    for number, which in layout.by_computation(fusions):
+    fusions = table.span.index.fusions
+    known = frozenset(table.irregular)
+    for number, which in table.by_computation(fusions):
         if number not in known:
-            yield from map(layout.computation(number).at, fusions[which].tolist())
+            yield from map(table.computation(number).at, fusions[which].tolist())

@@ -8,15 +8,16 @@ from functools import cached_property
 from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
+from commlens.hlo.formatting import as_text
 from commlens.hlo.graphs import graph_of
 from commlens.hlo.model import Computation, UnreadableError
-from commlens.hlo.text.careful import find_instructions
 from commlens.hlo.text.definitions import Definitions
 from commlens.hlo.text.graphs import printed_graph
 from commlens.hlo.text.instruction import TextInstruction
-from commlens.hlo.text.lexis import HEADER_GAP, NAME, as_text
+from commlens.hlo.text.lenient_scanner import find_instructions
 from commlens.hlo.text.line import ANONYMOUS, nested_spans
 from commlens.hlo.text.printed_lines import INDENT, PrintedLines
+from commlens.hlo.text.tokens import HEADER_GAP, NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -71,7 +72,7 @@ class TextComputation(Computation):
         self.is_closed = closed
         self.text = module.text
 
-    def read_carefully(self) -> None:
+    def read_leniently(self) -> None:
         """Find the instructions token by token: the computation is not laid out as compilers print it after all.
 
         That shows when the lines that may communicate are read, before anybody is told of the others.
@@ -201,10 +202,8 @@ class TextComputation(Computation):
         return graph_of(self.instructions) if printed is None else printed
 
     def communication(self) -> Iterable[Site | Instruction]:
-        """Yield what may communicate, as written."""
-        for computation, found in self._module.communication():
-            if computation is self:
-                yield from found
+        """Return what may communicate, as written."""
+        return self._module.communication_in(self.number)
 
 
 def _written_name(nested: TextInstruction) -> str:
@@ -218,7 +217,8 @@ def _nested_in(instruction: TextInstruction, depth: int = 0) -> list[TextInstruc
     """Return the instructions that stand as operands of another, innermost first, to a depth that people write."""
     text = instruction.computation.text
     quote = text.find(b'"', instruction.start, instruction.end)
-    calls = _CALL.finditer(text, instruction.start, instruction.end if quote < 0 else quote)
+    stop = instruction.end if quote < 0 or text.find(b"/", instruction.start, quote) >= 0 else quote  # in a comment?
+    calls = _CALL.finditer(text, instruction.start, stop)
     if depth > _DEEPEST_NESTING or len([*islice(calls, 2)]) < 2:
         return []
     try:

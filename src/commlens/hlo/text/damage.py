@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from commlens.errors import GrammarError
-from commlens.hlo.text.lexis import as_text, blank_outside, unbalanced
+from commlens.hlo.formatting import as_text
+from commlens.hlo.text.tokens import blank_outside, unbalanced
 from commlens.hlo.text.values import COMMUNICATES
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def unclosed(instruction: TextInstruction) -> GrammarError | None:
     return GrammarError(f"expected the other half of {found!r}{where}, found none", position=position)
 
 
-def two_in_one(line: Line) -> GrammarError | None:
+def text_behind_value(line: Line) -> GrammarError | None:
     """Return the fault that something stands behind the value of an attribute: a damaged line, perhaps, that follows.
 
     Groups and meshes may have blanks in them; whether they are whole, their own grammar says.

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from commlens.hlo.text.lexis import DEFINITION
+from commlens.hlo.text.tokens import DEFINITION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from commlens.hlo.text.lexis import Text
+    from commlens.hlo.text.tokens import Text
 
 _NEAR: Final = 2048
 _TOP: Final = 8192

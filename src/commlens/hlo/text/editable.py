@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from commlens.errors import GrammarError
 from commlens.hlo.edits import EditError
+from commlens.hlo.formatting import as_text
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.shapes import read_shape
-from commlens.hlo.text.damage import two_in_one, unclosed
+from commlens.hlo.text.damage import text_behind_value, unclosed
 from commlens.hlo.text.grammar import grammar_fault
-from commlens.hlo.text.lexis import as_text, blank_comments
 from commlens.hlo.text.line import shape_end, shape_text
+from commlens.hlo.text.tokens import blank_comments
 
 if TYPE_CHECKING:
     from commlens.hlo.text.instruction import TextInstruction
@@ -75,7 +76,7 @@ def _is_whole(instruction: TextInstruction) -> bool:
         line = instruction.parts
     except UnreadableError:
         return False
-    return line.fault is None and unclosed(instruction) is None and two_in_one(line) is None
+    return line.fault is None and unclosed(instruction) is None and text_behind_value(line) is None
 
 
 def check_stated_types(instruction: TextInstruction) -> None:

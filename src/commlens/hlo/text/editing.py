@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from commlens.hlo.agreement import AttributeChange, agreement_of, check_combination
+from commlens.hlo.edit_plan import AttributeChange, check_combination, plan_edits
 from commlens.hlo.edits import EditError
 from commlens.hlo.model import UnreadableError
-from commlens.hlo.text.arranging import Step, Whole, arranged
+from commlens.hlo.text.arranging import ParsedInstruction, Step, arranged
 from commlens.hlo.text.attribute_edits import attribute_splices
 from commlens.hlo.text.editable import check_editable, check_stated_types
+from commlens.hlo.text.fast_edits import FastEditor
 from commlens.hlo.text.instruction import TextInstruction
-from commlens.hlo.text.quick_edits import QuickEditor
 from commlens.hlo.text.repeated_names import check_names
 from commlens.hlo.text.rewriting import custom_call_attributes, custom_call_splices
 from commlens.hlo.text.splices import Splice
@@ -19,13 +19,13 @@ from commlens.hlo.text.splices import Splice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from commlens.hlo.agreement import Agreement
+    from commlens.hlo.edit_plan import EditPlan
     from commlens.hlo.edits import Edit
     from commlens.hlo.model import Instruction
     from commlens.hlo.text.computation import TextComputation
     from commlens.hlo.text.module import TextModule
 
-    _Agreement: TypeAlias = Agreement[TextInstruction]
+    _EditPlan: TypeAlias = EditPlan[TextInstruction]
 
 _INDEX_COMMENT: Final = b"/*index="
 
@@ -50,21 +50,21 @@ def splices_of(module: TextModule, edits: Iterable[Edit]) -> list[Splice]:
         msg = f"expected an instruction of the module {module.name}, found {instruction.name} of another"
         raise EditError(msg)
 
-    agreement = agreement_of(edits, own)
-    check_names((*agreement.attributes, *agreement.custom_calls))
-    editor = QuickEditor()
-    splices = [*_attribute_splices(module, agreement, editor), *_custom_calls(agreement, editor)]
-    return _with_combinations(module, agreement, splices) if agreement.combinations else splices
+    plan = plan_edits(edits, own)
+    check_names((*plan.attributes, *plan.custom_calls))
+    editor = FastEditor()
+    splices = [*_attribute_splices(module, plan, editor), *_custom_calls(plan, editor)]
+    return _with_combinations(module, plan, splices) if plan.combinations else splices
 
 
-def _attribute_splices(module: TextModule, agreement: _Agreement, editor: QuickEditor) -> Iterator[Splice]:
-    for instruction, change in _with_overriding(module, agreement.attributes).items():
+def _attribute_splices(module: TextModule, plan: _EditPlan, editor: FastEditor) -> Iterator[Splice]:
+    for instruction, change in _with_overriding(module, plan.attributes).items():
         quick = editor.splices(instruction, change)
         if quick is not None:
             yield from quick
             continue
-        whole = _whole(instruction)
-        yield from _shifted(attribute_splices(whole.line, whole.source, change), whole.offset)
+        parsed = _parsed(instruction)
+        yield from _shifted(attribute_splices(parsed.line, parsed.source, change), parsed.offset)
 
 
 def _with_overriding(
@@ -93,25 +93,25 @@ def _with_overriding(
     return found
 
 
-def _custom_calls(agreement: _Agreement, editor: QuickEditor) -> Iterator[Splice]:
-    for instruction, edit in agreement.custom_calls.items():
+def _custom_calls(plan: _EditPlan, editor: FastEditor) -> Iterator[Splice]:
+    for instruction, edit in plan.custom_calls.items():
         quick = editor.custom_call(instruction, edit)
         if quick is not None:
             yield from quick
             continue
-        whole = _whole(instruction)
-        yield from _shifted(custom_call_splices(whole.line, custom_call_attributes(edit)), whole.offset)
+        parsed = _parsed(instruction)
+        yield from _shifted(custom_call_splices(parsed.line, custom_call_attributes(edit)), parsed.offset)
 
 
 def _shifted(splices: Iterable[Splice], offset: int) -> Iterator[Splice]:
     return (Splice(start + offset, end + offset, replacement) for start, end, replacement in splices)
 
 
-def _with_combinations(module: TextModule, agreement: _Agreement, others: list[Splice]) -> list[Splice]:
+def _with_combinations(module: TextModule, plan: _EditPlan, others: list[Splice]) -> list[Splice]:
     """Return all splices, given those that are no combinations; they move along with their instructions."""
     steps: dict[TextComputation, list[Step]] = {}
-    for edit, instructions in agreement.combinations:
-        members = [_whole(instruction) for instruction in instructions]
+    for edit, instructions in plan.combinations:
+        members = [_parsed(instruction) for instruction in instructions]
         check_combination(edit, [member.instruction for member in members])
         for member in members:
             check_stated_types(member.instruction)
@@ -126,7 +126,7 @@ def _with_combinations(module: TextModule, agreement: _Agreement, others: list[S
     return [*found, *others]
 
 
-def _whole(instruction: TextInstruction) -> Whole:
+def _parsed(instruction: TextInstruction) -> ParsedInstruction:
     """Return an instruction taken apart: all of its lines, where it has several.
 
     Raises:
@@ -145,4 +145,4 @@ def _whole(instruction: TextInstruction) -> Whole:
         msg = f"{instruction.name} cannot be edited where it stands as an operand of another: give it a line of its own"
         raise EditError(msg, line=row, column=column)
     check_editable(instruction)
-    return Whole(instruction, line, instruction.end - len(line.text))
+    return ParsedInstruction(instruction, line, instruction.end - len(line.text))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from commlens.hlo.text.lexis import STRING, TABLES, blank_comments, unquoted
+from commlens.hlo.text.tokens import STRING, TABLES, blank_comments, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

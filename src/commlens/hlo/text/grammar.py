@@ -12,9 +12,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from commlens.errors import GrammarError
-from commlens.hlo.text.damage import two_in_one
-from commlens.hlo.text.lexis import NAME, as_text, closing
-from commlens.hlo.text.maps import WHOLE_STRING, read_entries
+from commlens.hlo.formatting import as_text
+from commlens.hlo.opcodes import WITHOUT_OPERANDS
+from commlens.hlo.text.attribute_maps import WHOLE_STRING, read_entries
+from commlens.hlo.text.damage import text_behind_value
+from commlens.hlo.text.tokens import NAME, closing
 from commlens.hlo.text.values import CALL_ATTRIBUTES
 
 if TYPE_CHECKING:
@@ -123,7 +125,6 @@ What is named by a letter alone has the value that it has where the letter is mi
 """
 _LAYOUT: Final = re.compile(LAYOUT)
 _ARRAY: Final = re.compile(rb"\b[a-z]\w*+\s*+\[(?P<dims>[^\]\[]*+)\]\s*+(?>(?P<layout>\{[^{}]*+\}))?+")
-_WITHOUT_OPERANDS: Final = frozenset({"constant", "parameter", "iota"})
 _BRACE: Final = ord("{")
 _EXCERPT: Final = 20
 
@@ -141,8 +142,8 @@ def grammar_fault(line: Line) -> GrammarError | None:
         >>> str(grammar_fault(parse_line(b"x = f32[8]{zz} all-reduce(a)")))
         "expected a layout such as {1,0} or {1,0:T(8,128)}, found '{zz}'"
     """
-    fault = two_in_one(line) or layout_fault(line.text, *line.shape_span)
-    if fault is None and line.opcode not in _WITHOUT_OPERANDS:
+    fault = text_behind_value(line) or layout_fault(line.text, *line.shape_span)
+    if fault is None and line.opcode not in WITHOUT_OPERANDS:
         fault = layout_fault(line.text, *line.operand_span, of_result=False)
     return fault or next(_value_faults(line), None)
 

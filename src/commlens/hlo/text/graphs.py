@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.graphs import Graph
-from commlens.hlo.text.lexis import NAME
 from commlens.hlo.text.printed_lines import INDENT, PrintedLines
+from commlens.hlo.text.tokens import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

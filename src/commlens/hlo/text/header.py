@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from commlens.hlo.text.lexis import as_text, blank_comments
+from commlens.hlo.formatting import as_text
 from commlens.hlo.text.line import parse_attributes
+from commlens.hlo.text.tokens import blank_comments, unbalanced
 from commlens.hlo.text.values import read_integer
 
 if TYPE_CHECKING:
@@ -23,10 +24,12 @@ class Header:
     Attributes:
         name: the module's name; None where there is no header.
         attributes: the attributes as written, by name.
+        fault: where they cannot be read any further, an offset in the header, and why.
     """
 
     name: str | None = None
     attributes: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    fault: tuple[int, str] | None = None
 
     def counts(self, replicas: int | None, partitions: int | None) -> tuple[int | None, int | None]:
         """Return replica and partition count: as the user states them, else as written, where one missing is 1.
@@ -49,10 +52,22 @@ def read_header(text: bytes) -> Header:
     Example:
         >>> read_header(b"HloModule jit_f, is_scheduled=true, num_partitions=4").attributes["num_partitions"]
         b'4'
+        >>> read_header(b"HloModule jit_f, input_output_alias={, num_partitions=4").fault
+        (36, "expected brackets and strings that are closed, found '{, num_partitions=4'")
     """
     text = blank_comments(text)
     match = _HEADER.search(text)
     if match is None:
         return Header()
-    spans, _ = parse_attributes(text, match.end())
-    return Header(as_text(match["name"].strip(b'"')), {key: text[start:end] for key, (start, end) in spans.items()})
+    spans, error = parse_attributes(text, match.end())
+    attributes = {key: text[start:end] for key, (start, end) in spans.items()}
+    fault = None if error is None else (error.position, str(error))
+    return Header(as_text(match["name"].strip(b'"')), attributes, _half(text, match.end()) or fault)
+
+
+def _half(text: bytes, start: int) -> tuple[int, str] | None:
+    """Return the first bracket or string without its other half, as a fault: all behind it is in doubt."""
+    position = unbalanced(text, start, len(text))
+    if position is None:
+        return None
+    return position, f"expected brackets and strings that are closed, found {as_text(text[position : position + 20])!r}"

@@ -1,7 +1,7 @@
 """The index of a text: where its modules, computations and communicating instructions stand.
 
-Made in one pass. The fast road (:mod:`~commlens.hlo.text.scanner`) takes block after block; where a block is not as
-printed, the careful road (:mod:`~commlens.hlo.text.careful`) reads whole items until behind it.
+Made in one pass. The fast path (:mod:`~commlens.hlo.text.scanner`) takes block after block; where a block is not as
+printed, the slow path (:mod:`~commlens.hlo.text.lenient_scanner`) reads whole items until behind it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlens.hlo.text.careful import header_end, next_item
-from commlens.hlo.text.lexis import NAME, blank_comments, unbalanced
+from commlens.hlo.text.lenient_scanner import behind_item, header_end, next_item
 from commlens.hlo.text.scanner import BLOCK, Scanner
+from commlens.hlo.text.tokens import NAME, blank_comments, unbalanced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from commlens.hlo.text.careful import Item
-    from commlens.hlo.text.lexis import Text
+    from commlens.hlo.text.lenient_scanner import Item
     from commlens.hlo.text.scanner import Block, Positions
+    from commlens.hlo.text.tokens import Text
 
 _HEADER = re.compile(rb"^(?:[^\n\w]*|[IWEF]\d{4}[^\n\]]*\] *)HloModule\b", re.MULTILINE)
 _STRAY = re.compile(rb"^[ \t]*(?:ENTRY\b[^\n]*|%?" + NAME + rb"[ \t]*(?:\([^\n]*)?)\{", re.MULTILINE)
@@ -38,7 +38,7 @@ class Index:
         opened: where the line of each computation's header starts.
         bodies: offset behind each computation's opening brace.
         ends: offset of each computation's closing brace, or where it was cut.
-        irregular: for computations that the careful road read, where their instructions start.
+        irregular: for computations that the slow path read, where their instructions start.
         loose: computations that are no computations: instructions that stand in none.
         unclosed: computations without a closing brace.
         headers: spans of module headers.
@@ -79,9 +79,9 @@ def make_index(text: Text) -> Index:
         end = _block_end(text, position)
         block = scanner.scan(position, end, inside=builder.is_open)
         regular = block is not None and builder.takes(block, end)
-        position = end if regular else builder.read_carefully(position, end)
+        position = end if regular else builder.read_leniently(position, end)
     if builder.is_open and _closes_on_last_line(text):
-        builder.read_carefully(len(text), len(text))
+        builder.read_leniently(len(text), len(text))
     return builder.finish()
 
 
@@ -121,6 +121,7 @@ class _Builder:
     headers: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     blocks: list[Block] = field(default_factory=list["Block"])
     numbers: list[Positions] = field(default_factory=list["Positions"])
+    last_close: int | None = None
 
     def takes(self, block: Block, end: int) -> bool:
         """Add a regular block, unless something of interest stands outside its computations."""
@@ -163,7 +164,7 @@ class _Builder:
                 if match.start() >= known
             ]
 
-    def read_carefully(self, start: int, end: int) -> int:
+    def read_leniently(self, start: int, end: int) -> int:
         """Read items from before ``start`` until behind ``end``; return where to go on."""
         if self.is_open:
             position = self.opened[-1]
@@ -171,6 +172,9 @@ class _Builder:
         else:
             position = start
         while position < end:
+            position = behind_item(self.text, position, self._last_close())
+            if position > end:  # in the midst of a line, perhaps
+                end = self._line_start_behind(position)
             item = next_item(self.text, position)
             if item is None or item.start >= end:
                 position = end
@@ -181,6 +185,12 @@ class _Builder:
         between = np.frombuffer(self.text, dtype=np.uint8)[start:position]
         self.lines += int(np.count_nonzero(between == ord("\n")))
         return position
+
+    def _last_close(self) -> int:
+        """Return where the last comment of the text closes; it is looked for once."""
+        if self.last_close is None:
+            self.last_close = self.text.rfind(b"*/")
+        return self.last_close
 
     def _forget_from(self, position: int) -> None:
         """Drop the open computation and what was found in it: it will be read again."""

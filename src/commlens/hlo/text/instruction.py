@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 from commlens.errors import GrammarError
 from commlens.hlo.collectives import is_collective
+from commlens.hlo.formatting import as_text
 from commlens.hlo.model import Instruction, UnreadableError
-from commlens.hlo.opcodes import base_opcode
+from commlens.hlo.opcodes import WITHOUT_OPERANDS, base_opcode
+from commlens.hlo.replica_group_ids import groups_of_ids
 from commlens.hlo.shapes import Shape, parse_shape, read_shape
-from commlens.hlo.text.careful import is_one_instruction
+from commlens.hlo.text.attribute_maps import map_of, read_entries
 from commlens.hlo.text.damage import hides_collective, unclosed
 from commlens.hlo.text.frames import source_of
-from commlens.hlo.text.lexis import DEFINITION, as_text, unquoted
+from commlens.hlo.text.lenient_scanner import is_one_instruction
 from commlens.hlo.text.line import ANONYMOUS, Line, Operand, nested_spans, parse_line, parse_nested, shape_text
-from commlens.hlo.text.maps import map_of, read_entries
+from commlens.hlo.text.tokens import DEFINITION, unquoted
 from commlens.hlo.text.values import (
     CALL_ATTRIBUTES,
-    SPOKEN_OF,
+    MODELED_ATTRIBUTES,
     callees,
-    groups_by_number,
     metadata_spans,
     read_integer,
     read_integers,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(DEFINITION)
 _BOOLEANS: Final = (b"true", b"false")
+_CUT: Final = GrammarError("the text ends inside this instruction", position=0)
+_EXCERPT: Final = 200
 
 
 class TextInstruction(Instruction):
@@ -154,7 +157,7 @@ class TextInstruction(Instruction):
             raise self._unreadable(str(error), self._offset(self.parts, start + error.position)) from error
 
     def _operands(self) -> list[Operand]:
-        if self.opcode in _WITHOUT_OPERANDS:
+        if self.opcode in WITHOUT_OPERANDS:
             return []
         try:
             return self.parts.operands()
@@ -164,7 +167,7 @@ class TextInstruction(Instruction):
     @property
     def operand_names(self) -> tuple[str, ...]:
         """The names of the operands in order, defined or not."""
-        if self.opcode in _WITHOUT_OPERANDS:
+        if self.opcode in WITHOUT_OPERANDS:
             return ()
         parts, computation = self.parts, self._computation
         try:
@@ -263,7 +266,8 @@ class TextInstruction(Instruction):
         written = self._value("replica_group_ids")
         if written is None:
             return CollectiveDeviceList(None)
-        groups = groups_by_number(written)
+        numbers = read_integers(written)
+        groups = None if numbers is None else groups_of_ids(numbers)
         if groups is None:
             why = f"expected replica_group_ids such as {{0,0,1,1}}, found {as_text(written[:30])!r}"
             raise self._unlike(why, "replica_group_ids")
@@ -374,10 +378,10 @@ class TextInstruction(Instruction):
         return {key: value[start:end] for key, (start, end) in metadata_spans(value).items()}
 
     def other_attributes(self) -> dict[str, bytes]:
-        """Return the attributes that the face does not speak of, as they are written."""
+        """Return, as they are written, the attributes that no other member speaks of."""
         self._value("backend_config")  # refuses where the attributes cannot be taken apart
-        line = self.parts
-        return {key: line.text[start:end] for key, (start, end) in line.attributes.items() if key not in SPOKEN_OF}
+        text, spans = self.parts.text, self.parts.attributes
+        return {key: text[start:end] for key, (start, end) in spans.items() if key not in MODELED_ATTRIBUTES}
 
     @property
     def excerpt(self) -> str:
@@ -393,8 +397,3 @@ class TextInstruction(Instruction):
     def __hash__(self) -> int:
         """Hash by place."""
         return hash(self.start)
-
-
-_WITHOUT_OPERANDS: Final = frozenset({"constant", "parameter", "iota"})
-_CUT: Final = GrammarError("the text ends inside this instruction", position=0)
-_EXCERPT: Final = 200

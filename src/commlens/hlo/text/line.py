@@ -7,18 +7,20 @@ Source: ``HloParserImpl::ParseInstruction``, xla/hlo/parser/hlo_parser.cc.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from commlens.errors import GrammarError
+from commlens.hlo.formatting import as_text
 from commlens.hlo.shapes import ELEMENT_BITS, read_shape
-from commlens.hlo.text.lexis import DEFINITION, GAP, NAME, as_text, blank_comments, closing, split_list
+from commlens.hlo.text.tokens import DEFINITION, GAP, NAME, blank_comments, closing, split_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from commlens.hlo.shapes import Shape
-    from commlens.hlo.text.lexis import Text
+    from commlens.hlo.text.tokens import Text
 
 _DEFINITION = re.compile(DEFINITION)
 _OPCODE = re.compile(rb"\s*(?P<opcode>[a-z][a-z0-9\-]*)\s*\(")
@@ -193,23 +195,25 @@ def _shape_and_opcode(text: bytes, start: int) -> tuple[Span, re.Match[bytes]]:
     return Span(start, end), opcode
 
 
-def shape_end(text: Text, start: int) -> int:
+def shape_end(text: Text, start: int, end: int = sys.maxsize) -> int:
     """Return where the shape that starts at ``start`` ends, whether or not its types are known ones.
+
+    What does not end before ``end`` is no shape.
 
     Raises:
         GrammarError: no shape stands there.
     """
     if text[start : start + 1] == b"(":
-        closed = closing(text, start)
+        closed = closing(text, start, end)
         if closed is not None:
             return closed + 1
     else:
-        bracket = _ARRAY_SHAPE.match(text, start)
-        closed = None if bracket is None else closing(text, bracket.end())
+        bracket = _ARRAY_SHAPE.match(text, start, end)
+        closed = None if bracket is None else closing(text, bracket.end(), end)
         if closed is not None:
-            layout = _LAYOUT.match(text, closed + 1)
+            layout = _LAYOUT.match(text, closed + 1, end)
             if layout is not None:
-                closed = closing(text, layout.end() - 1) or closed
+                closed = closing(text, layout.end() - 1, end) or closed
             return closed + 1
     msg = f"expected a shape such as f32[8]{{0}}, found {as_text(text[start : start + 20].strip())!r}"
     raise GrammarError(msg, position=start)

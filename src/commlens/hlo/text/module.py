@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from commlens.hlo.formatting import as_text
 from commlens.hlo.model import Call, Module, Unread, UnreadableError
-from commlens.hlo.text.between import cut_header, gaps, stray_word
 from commlens.hlo.text.communication import Communication, printed_fusions, read_communication
+from commlens.hlo.text.computation_table import ComputationTable, ModuleSpan, module_spans
 from commlens.hlo.text.editing import splices_of
-from commlens.hlo.text.finding import instructions_with
 from commlens.hlo.text.frames import StackFrames, read_frames
 from commlens.hlo.text.header import Header, read_header
-from commlens.hlo.text.hidden import computations_in_place
-from commlens.hlo.text.layout import Layout, ModuleSpan, module_spans
-from commlens.hlo.text.lexis import NAME, as_text, blank_comments
+from commlens.hlo.text.opcode_search import instructions_with
+from commlens.hlo.text.orphans import inline_computations
 from commlens.hlo.text.overriding import overriding
 from commlens.hlo.text.splices import spliced
+from commlens.hlo.text.stray_text import cut_header, gaps, stray_word
+from commlens.hlo.text.tokens import GAP, NAME, blank_comments
 from commlens.hlo.text.values import read_map
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from commlens.hlo.edits import Edit
     from commlens.hlo.model import Computation, Instruction
@@ -32,13 +33,17 @@ if TYPE_CHECKING:
     from commlens.hlo.text.computation import TextComputation
     from commlens.hlo.text.index import Index
     from commlens.hlo.text.instruction import TextInstruction
-    from commlens.hlo.text.lexis import Text
+    from commlens.hlo.text.tokens import Text
 
 _CALL_VALUES: Final = re.compile(
     rb"\b(?:to_apply|calls|body|condition|true_computation|false_computation|branch_computations|called_computations)"
     rb"\s*=\s*(\{[^{}]*\}|%?[\w.\-]+)"
 )
 _NAMES: Final = re.compile(rb"%?(" + NAME + rb")")
+_MORE_ATTRIBUTES: Final = re.compile(GAP + rb"*+(?P<comma>,)")
+"""What goes on behind the part of a header that can be read."""
+_EXCERPT: Final = 80
+"""Bytes of what cannot be read that are shown."""
 
 
 def read_modules(
@@ -109,8 +114,8 @@ class TextModule(Module):
         return self._span.index
 
     @cached_property
-    def _layout(self) -> Layout:
-        return Layout(self, self._span)
+    def _table(self) -> ComputationTable:
+        return ComputationTable(self, self._span)
 
     def _name_of_entry(self) -> str:
         """Return what XLA calls a module without a header."""
@@ -152,7 +157,7 @@ class TextModule(Module):
     @property
     def computations(self) -> tuple[TextComputation, ...]:
         """All computations in file order."""
-        return self._communication.layout.computations
+        return self._communication.table.computations
 
     @cached_property
     def _by_name(self) -> dict[str, TextComputation]:
@@ -168,7 +173,7 @@ class TextModule(Module):
     @property
     def entry(self) -> TextComputation | None:
         """The computation marked ENTRY; without one the last, as XLA has it, unless the text was cut."""
-        return None if self._entry is None else self._communication.layout.computation(self._entry.number)
+        return None if self._entry is None else self._communication.table.computation(self._entry.number)
 
     @cached_property
     def _entry(self) -> TextComputation | None:
@@ -176,10 +181,10 @@ class TextModule(Module):
         opened = self._index.opened[self._span.first : self._span.last]
         likely = np.flatnonzero(np.isin(bytes_[opened], np.frombuffer(b"E \t\n\r}/", dtype=np.uint8)))
         for position in likely.tolist():
-            computation = self._layout.computation(self._span.first + position)
+            computation = self._table.computation(self._span.first + position)
             if computation.is_marked_entry:
                 return computation
-        last = self._layout.computation(self._span.last - 1)
+        last = self._table.computation(self._span.last - 1)
         cut = last.number in self._index.unclosed or last.is_loose or self._is_printed(last) or any(self._cut_header())
         return None if cut else last
 
@@ -196,15 +201,31 @@ class TextModule(Module):
 
     @property
     def structure_faults(self) -> tuple[Unread, ...]:
-        """Computations that are not closed, and calls that belong to no instruction: damage, or a text that was cut."""
+        """A header that is damaged, computations not closed, calls of no instruction: damage, or a text that was cut."""
         return self._structure_faults
 
     @cached_property
     def _structure_faults(self) -> tuple[Unread, ...]:
         unclosed = sorted(self._index.unclosed & set(self._span.numbers))
-        unread = [self._unclosed(self._layout.computation(each)) for each in unclosed]
-        in_place = computations_in_place(self._communication.layout)
-        return (*unread, *self._strays(), *self._communication.hidden, *in_place, *self._cut_header())
+        unread = [self._unclosed(self._table.computation(each)) for each in unclosed]
+        in_place = inline_computations(self._communication.table)
+        strays = (*self._damaged_header(), *self._strays())
+        return (*unread, *strays, *self._communication.orphans, *in_place, *self._cut_header())
+
+    def _damaged_header(self) -> Iterator[Unread]:
+        """Find what cannot be read of the module's header: counts or a mesh may stand behind it."""
+        if self._span.header is None:
+            return
+        start, end = self._span.header
+        if self._header.fault is not None:
+            position, why = self._header.fault
+            yield self._unread_header(start + position, why)
+        elif (rest := _MORE_ATTRIBUTES.match(self.text, end, end + _EXCERPT)) is not None:
+            yield self._unread_header(rest.start("comma"), "expected ', attribute=value'")
+
+    def _unread_header(self, at: int, why: str) -> Unread:
+        text = as_text(self.text[at : at + _EXCERPT].partition(b"\n")[0])
+        return Unread(f"{self.line_of(at)}:{self.column_of(at)}", text, f"the module's header: {why}")
 
     def _strays(self) -> Iterator[Unread]:
         """Find words between the computations: what is left of one that is damaged."""
@@ -222,7 +243,7 @@ class TextModule(Module):
             yield Unread(where, as_text(word[1]), "expected '{' and instructions, found the end")
 
     def _unclosed(self, computation: TextComputation) -> Unread:
-        text = as_text(self.text[computation.start : computation.start + 80].strip().split(b"\n")[0])
+        text = as_text(self.text[computation.start : computation.start + _EXCERPT].strip().split(b"\n")[0])
         why = (
             f"expected '}}' at the end of the computation {computation.name}, found the end of the text or another item"
         )
@@ -230,7 +251,7 @@ class TextModule(Module):
 
     def instructions_of(self, opcodes: Collection[str]) -> Iterator[TextInstruction]:
         """Yield the instructions that have one of these opcodes."""
-        return instructions_with(self._communication.layout, opcodes)
+        return instructions_with(self._communication.table, opcodes)
 
     def fresh_names(self, base: str) -> Iterator[str]:
         """Yield names that no instruction of the module has: behind the largest number that stands in the text."""
@@ -286,30 +307,40 @@ class TextModule(Module):
 
     @cached_property
     def _communication(self) -> Communication:
-        return read_communication(self._layout)
+        return read_communication(self._table)
 
     def communication(self) -> Iterator[tuple[Computation, Iterable[Site | Instruction]]]:
         """Yield the computations in which something may communicate, in file order, with what that is."""
         yield from self._communication.found
 
+    def communication_in(self, number: int) -> Sequence[Site | Instruction]:
+        """Return what may communicate in the computation of a number, as written."""
+        return self._communication_by_number.get(number, ())
+
+    @cached_property
+    def _communication_by_number(self) -> dict[int, list[Site | Instruction]]:
+        return {computation.number: found for computation, found in self._communication.found}
+
     def callers(self, names: Collection[str]) -> list[Call]:
         """Return every call of the named computations, in file order."""
         by_callee = self._callers_by_callee if names else {}
-        found = {caller.start: caller for name in names for caller in by_callee.get(name.encode(), ())}
+        seeming: dict[TextInstruction, dict[str, None]] = {}
+        for name in names:
+            for caller in by_callee.get(name.encode(), ()):
+                seeming.setdefault(caller, {})[name] = None
         calls: list[Call] = []
-        for start in sorted(found):
+        for caller in sorted(seeming, key=lambda each: each.start):
             try:
-                calls += [Call(found[start], role, callee) for role, callee in found[start].called if callee in names]
+                calls += [Call(caller, role, callee) for role, callee in caller.called if callee in names]
             except UnreadableError:
-                seem = (name for name in names if found[start] in by_callee.get(name.encode(), ()))
-                calls += [Call(found[start], "unreadable", name) for name in seem]
+                calls += [Call(caller, "unreadable", name) for name in seeming[caller]]
         return calls
 
     @cached_property
     def _callers_by_callee(self) -> dict[bytes, list[TextInstruction]]:
         """The instructions that seem to call a computation, by its name; whoever asks looks at them closely."""
         found: dict[bytes, list[TextInstruction]] = {}
-        for caller in chain(self._communication.callers, printed_fusions(self._layout)):
+        for caller in chain(self._communication.callers, printed_fusions(self._table)):
             written = self.text[caller.start : caller.end]
             if b"/*" in written or b"//" in written:
                 written = blank_comments(written)

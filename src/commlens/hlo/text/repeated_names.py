@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from commlens.hlo.edits import EditError
-from commlens.hlo.text.lexis import DEFINITION, as_text
+from commlens.hlo.formatting import as_text
 from commlens.hlo.text.printed_lines import INDENT
 from commlens.hlo.text.scanner import BLOCK
+from commlens.hlo.text.tokens import DEFINITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from commlens.hlo.text.computation import TextComputation
     from commlens.hlo.text.instruction import TextInstruction
-    from commlens.hlo.text.lexis import Text
+    from commlens.hlo.text.tokens import Text
 
     Positions = NDArray[np.int64]
 
@@ -52,18 +53,19 @@ def check_names(instructions: Iterable[TextInstruction]) -> None:
 
 def _check(computation: TextComputation, edited: Sequence[int]) -> None:
     text, module = computation.text, computation.module
+    own = frozenset(edited)
     places: dict[bytes, list[int]] = {}
     for start in _likely(computation, edited):
         definition = _DEFINITION.match(text, start)
         if definition is not None:
             places.setdefault(definition["name"], []).append(start)
     for name, starts in places.items():
-        own = [start for start in edited if start in starts] if len(starts) > 1 else []
-        if own:
+        faulty = next((start for start in starts if start in own), None) if len(starts) > 1 else None
+        if faulty is not None:
             first, second = map(module.line_of, starts[:2])
             msg = f"expected each instruction of {computation.name} to have a name of its own, found {as_text(name)} in"
             msg += f" the lines {first} and {second}"
-            raise EditError(msg, line=module.line_of(own[0]), column=module.column_of(own[0]))
+            raise EditError(msg, line=module.line_of(faulty), column=module.column_of(faulty))
 
 
 def _likely(computation: TextComputation, edited: Sequence[int]) -> Iterable[int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from commlens.hlo.text.attribute_edits import comma_before
-from commlens.hlo.text.lexis import quoted
 from commlens.hlo.text.splices import Splice
-from commlens.hlo.text.values import SPOKEN_OF
+from commlens.hlo.text.tokens import quoted
+from commlens.hlo.text.values import MODELED_ATTRIBUTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -63,7 +63,7 @@ def custom_call_splices(line: Line, attributes: bytes) -> list[Splice]:
         line: the collective, taken apart without fault.
         attributes: what :func:`custom_call_attributes` says of the custom call.
     """
-    others = line.attributes.keys() - SPOKEN_OF - {"backend_config"}
+    others = line.attributes.keys() - MODELED_ATTRIBUTES - {"backend_config"}
     return rewritten(line, CUSTOM_CALL, attributes, keep=others | _KEPT_BY_CUSTOM_CALLS)
 
 

@@ -1,10 +1,11 @@
-"""The fast road through HLO text as compilers print it: one pass of numpy over blocks of lines.
+"""The fast path through HLO text as compilers print it: one pass of numpy over blocks of lines.
 
 Printed text is regular. A computation opens with a line that ends in ``{`` and closes with a line that starts with
 ``}``; every line between them is indented by two blanks and holds one instruction; strings do not run over line ends.
-For each block this is checked, not assumed, and a block that is different is left to :mod:`~commlens.hlo.text.careful`.
-That a line holds one instruction shows by its calls: outside strings there is one opcode with a parenthesis behind it,
-so neither a second instruction nor one that stands as an operand, and the line does not end in what goes on below.
+For each block this is checked, not assumed, and a block that is different is left to
+:mod:`~commlens.hlo.text.lenient_scanner`. That a line holds one instruction shows by its calls: outside strings there
+is one opcode with a parenthesis behind it, so neither a second instruction nor one that stands as an operand, and the
+line does not end in what goes on below.
 
 What is found are positions only: opening and closing lines of computations, and the opening parenthesis behind every
 opcode that may communicate or call. Whoever reads such a line decides whether it really is what it looks like.
@@ -20,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from commlens.hlo.text.lexis import Text
+    from commlens.hlo.text.tokens import Text
 
     Positions = NDArray[np.int64]
     Bytes = NDArray[np.uint8]

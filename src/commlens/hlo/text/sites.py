@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from commlens.errors import GrammarError
 from commlens.hlo.collectives import is_collective, signature_of
 from commlens.hlo.custom_calls import custom_call_opcode
+from commlens.hlo.formatting import as_text
 from commlens.hlo.model import UnreadableError
 from commlens.hlo.opcodes import CALLERS
 from commlens.hlo.signature import InstructionSite, Site
 from commlens.hlo.text.frames import source_of
 from commlens.hlo.text.instruction import TextInstruction
-from commlens.hlo.text.lexis import as_text, closing
 from commlens.hlo.text.line import nested_spans, shape_end
+from commlens.hlo.text.tokens import closing
 from commlens.hlo.text.values import COMMUNICATES, read_metadata
 
 if TYPE_CHECKING:
@@ -354,7 +355,7 @@ def is_caller(read: Other) -> bool:
     return as_text(read.opcode).removesuffix("-start") in CALLERS or read.opcode == b"async-start"
 
 
-def must_be_looked_into(read: Other) -> bool:
+def may_communicate(read: Other) -> bool:
     """Whether an instruction that is no plain collective may communicate all the same."""
     opcode, instruction = read
     text = instruction.computation.text

@@ -10,7 +10,7 @@ from commlens.hlo.edits import EditError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from commlens.hlo.text.lexis import Text
+    from commlens.hlo.text.tokens import Text
 
 
 class Splice(NamedTuple):

@@ -6,7 +6,8 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from commlens.hlo.text.lexis import NAME, STRING, as_text, closing, split_list, unquoted
+from commlens.hlo.formatting import as_text
+from commlens.hlo.text.tokens import NAME, STRING, closing, split_list, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,15 +25,20 @@ _CALLEE: Final = re.compile(rb"%?(" + NAME + rb")")
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
-BETWEEN: Final = rb"\s*+(?:\(|/[*/])"
+BEFORE_OPERANDS: Final = rb"\s*+(?:\(|/[*/])"
 """What stands behind an opcode: its parenthesis, or a comment, behind which one may stand."""
 COMMUNICATES: Final = re.compile(
     rb"\b(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast"
-    rb"|cross-replica-sum)(?:-start)?" + BETWEEN + rb"|\b(?:send|recv|async-start|custom-call(?:-start)?)" + BETWEEN
+    rb"|cross-replica-sum)(?:-start)?"
+    + BEFORE_OPERANDS
+    + rb"|\b(?:send|recv|async-start|custom-call(?:-start)?)"
+    + BEFORE_OPERANDS
 )
 """Whether an instruction may communicate; the opcode decides."""
 
-LOOKED_AT: Final = re.compile(COMMUNICATES.pattern + rb"|\b(?:while|conditional|call|fusion)(?:-start)?" + BETWEEN)
+OF_INTEREST: Final = re.compile(
+    COMMUNICATES.pattern + rb"|\b(?:while|conditional|call|fusion)(?:-start)?" + BEFORE_OPERANDS
+)
 """Whether an instruction must be looked at at all: it may communicate, or call what does."""
 
 CALL_ATTRIBUTES: Final = (
@@ -47,12 +53,12 @@ CALL_ATTRIBUTES: Final = (
 )
 """Attributes that name computations, in the order in which their callees are listed."""
 
-SPOKEN_OF: Final = frozenset(CALL_ATTRIBUTES) | {
+MODELED_ATTRIBUTES: Final = frozenset(CALL_ATTRIBUTES) | {
     *("all_reduce_id", "channel_id", "constrain_layout", "control-predecessors", "custom_call_target", "dimensions"),
     *("direction", "frontend_attributes", "index", "is_host_transfer", "kind", "metadata", "replica_group_ids"),
     *("replica_groups", "sharding", "source_target_pairs", "use_global_device_ids"),
 }
-"""Attributes that an instruction's face or the meaning of a collective speaks of."""
+"""Attributes that a member of an instruction or the meaning of a collective speaks of."""
 
 _ROLES: Final[Mapping[str, Role]] = MappingProxyType(
     {"call": "call", "fusion": "fusion", "async-start": "async", "custom-call": "custom-call"}
@@ -87,22 +93,6 @@ def read_integers(value: bytes) -> tuple[int, ...] | None:
         return ()
     numbers = [read_integer(part) for part in inner.split(b",")]
     return None if None in numbers else tuple(number for number in numbers if number is not None)
-
-
-def groups_by_number(value: bytes) -> list[list[int]] | None:
-    """Turn the group number of every replica, the spelling of 2018, into groups; None where the value is no such list.
-
-    Example:
-        >>> groups_by_number(b"{0,1,0,1}"), groups_by_number(b"{0,-1}")
-        ([[0, 2], [1, 3]], None)
-    """
-    numbers = read_integers(value)
-    if numbers is None or any(number < 0 for number in numbers):
-        return None
-    groups: dict[int, list[int]] = {}
-    for replica, number in enumerate(numbers):
-        groups.setdefault(number, []).append(replica)
-    return [groups[number] for number in sorted(groups)]
 
 
 def read_map(value: bytes) -> dict[str, str]:

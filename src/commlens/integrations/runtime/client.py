@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commlens.analysis import Comparison, Outcome, ResultDifference, uncounted_loops
 from commlens.errors import CommlensError, InputError
-from commlens.hlo import UnreadableError, bare_bytes
+from commlens.hlo import UnreadableError, serialized_module
 from commlens.integrations.runtime.children import answers_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _outcome(answer: dict[str, Any]) -> Outcome:
 
 def _source(module: Module) -> dict[str, str]:
     try:
-        content = bare_bytes(module)
+        content = serialized_module(module)
     except UnreadableError as error:
         raise InputError(str(error), path=module.path) from error
     if module.format == "proto":

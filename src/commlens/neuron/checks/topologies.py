@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from commlens.errors import CommlensError
-from commlens.hlo import check_listable, one_spelling
+from commlens.hlo import canonical_groups, check_listable
 from commlens.topology import get_collective_op_group_mode, participant_list
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def topologies_of(subject: Subject) -> Mapping[DeviceList, tuple[Site, ...]]:
                 joined = _global_groups(subject, signature, signature.groups)
                 if joined.layout() is None:
                     check_listable(joined)
-                known[signature] = one_spelling(joined)
+                known[signature] = canonical_groups(joined)
             found.setdefault(known[signature], []).append(site)
     return {groups: tuple(sites) for groups, sites in found.items()}
 

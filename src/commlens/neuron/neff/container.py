@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from commlens.errors import CommlensError, InputError
 from commlens.hlo import MAX_BYTES, read_file, uncompressed
 from commlens.neuron.neff.archive import Member, looks_like_archive, read_members
-from commlens.neuron.neff.header import GZIPPED, HEADER_SIZE, NeffHeader
+from commlens.neuron.neff.header import GZIPPED, HEADER_SIZE, PLAIN, NeffHeader
 from commlens.neuron.neff.kelf import graphs_of, is_description
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ NeffSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 _CHUNK: Final = 2**20
 _MD5_SIZE: Final = 16
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 class Subgraph(NamedTuple):
@@ -174,6 +175,9 @@ def _hash_matches(file: IO[bytes], header: NeffHeader) -> bool:
 
 def _walk(file: IO[bytes], header: NeffHeader, wanted: Callable[[str], bool], max_bytes: int) -> list[Member]:
     """Return the members of the archive, the wanted ones with their contents."""
+    if header.pkg_version == PLAIN and _Window(file, HEADER_SIZE, header.data_size).read(2) == _GZIP_MAGIC:
+        msg = f"expected a tar archive, as package version {PLAIN} has it, found gzip data, which are version {GZIPPED}"
+        raise CommlensError(msg)
     data = _Window(file, HEADER_SIZE, header.data_size)
     stream = gzip.GzipFile(fileobj=data) if header.pkg_version == GZIPPED else data
     try:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from commlens.hlo import Pass, Refusals, UnreadableError, communication_in_list_order, figures, finished, shares
+from commlens.hlo import Pass, Refusals, UnreadableError, communication_in_list_order, figures, pass_result, shares
 from commlens.neuron.frontend_attributes import STREAM_ID
 from commlens.neuron.passes.unread import check_read
 from commlens.neuron.places import name_of, place_of
@@ -89,7 +89,7 @@ class CollectiveStreamIdChecker(Pass):
             *shares("values", dict(sorted(values.items()))),
             *figures(first=None if first is None else name_of(first.item), outside=len(outside)),
         )
-        return finished(self.name, refusals, changed=False, found=first is not None, stats=stats, facts=facts)
+        return pass_result(self.name, refusals, changed=False, found=first is not None, stats=stats, facts=facts)
 
 
 def _outside(each: Listed) -> list[dict[str, Json]]:

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from commlens.hlo import Pass, Refusals, SetFrontendAttribute, UnreadableError, figures, finished, shares
+from commlens.hlo import Pass, Refusals, SetFrontendAttribute, UnreadableError, figures, pass_result, shares
 from commlens.neuron.frontend_attributes import FSDP_TYPES, STREAM_ID, TP_TYPES
 from commlens.neuron.passes.exemplars import find_exemplar
 from commlens.neuron.passes.stream_survey import survey
@@ -88,10 +88,10 @@ class NeuronCollectiveStreamIdInjector(Pass):
         stamps = {traits: streams.stamp(traits) for traits in {each.traits for each in seen}}
         edits = [edit for each in seen for edit in _edits(each, stamps[each.traits].value, seen.beside)]
         operations = {other: operation for operation, others in seen.beside.items() for other in others}
-        made = refusals.make(edits, partial(_operation, operations) if operations else None)
+        made = refusals.apply(edits, partial(_operation, operations) if operations else None)
         done = seen.without(made.missing(edits))
         stats = _stats(done, streams, stamps, _beside(made.edits, operations))
-        return finished(
+        return pass_result(
             self.name,
             refusals,
             made,

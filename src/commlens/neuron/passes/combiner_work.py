@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.hlo import UnreadableError, list_keys, seen_as_chains, unmet_needs
+from commlens.hlo import UnreadableError, are_provably_chained, list_keys, uses_before_definition
 from commlens.neuron.combiner_engine import Candidate, find_sets
 from commlens.neuron.combiner_keys import Excluded
 from commlens.neuron.combiner_order import CycleError
@@ -18,7 +18,7 @@ from commlens.neuron.sharding_domains import DOMAIN, NO_DOMAIN, domain_ids
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from commlens.hlo import Computation, Graph, Instruction, Json, Made, Refusals, Site
+    from commlens.hlo import AppliedEdits, Computation, Graph, Instruction, Json, Refusals, Site
     from commlens.neuron.combiner_engine import Limits
     from commlens.neuron.combiner_keys import KeyReader, Reducer, StatedKey
     from commlens.neuron.passes.combined_sets import CombinedSet
@@ -65,12 +65,12 @@ class Work:
                 except UnreadableError as error:
                     self._refuse_set(members, error)
 
-    def made(self, sets: Sequence[CombinedSet]) -> tuple[list[CombinedSet], Made]:
+    def made(self, sets: Sequence[CombinedSet]) -> tuple[list[CombinedSet], AppliedEdits]:
         """Make the sets; return those that can be made, and what was made. The others are refused.
 
         A set needs no other one: what can be combined after others were can be combined without them.
         """
-        made = self.refusals.make([each.edit for each in sets])
+        made = self.refusals.apply([each.edit for each in sets])
         edits = set(map(id, made.edits))
         for each in sets:
             if id(each.edit) not in edits:
@@ -132,7 +132,7 @@ class Work:
         Its edges are only looked at where two collectives may share a key and neither is seen to need the other.
         """
         stated = self._sharing(sites)
-        if not stated or seen_as_chains(computation, _by_key(stated)):
+        if not stated or are_provably_chained(computation, _by_key(stated)):
             return []
         edges = self._edges(computation, stated)
         if edges is None:
@@ -247,7 +247,7 @@ def _is_readable(instruction: Instruction) -> bool:
 
 def _first_unmet(computation: Computation, graph: Graph) -> tuple[Instruction, str] | None:
     """Return the first instruction of which nobody can tell what it needs, or that stands before it; and why."""
-    unmet = next(iter(unmet_needs(computation)), None)
+    unmet = next(iter(uses_before_definition(computation)), None)
     if unmet is not None:
         return unmet.user, unmet.why
     return (computation.instructions[min(graph.broken)], _NOT_A_NAME) if graph.broken else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from commlens.hlo import Refusals, UnreadableError, figures, finished
+from commlens.hlo import Refusals, UnreadableError, figures, pass_result
 from commlens.neuron.combiner_keys import KeyReader
 from commlens.neuron.passes.combined_sets import left_out, warnings_of
 from commlens.neuron.passes.combiner_survey import collectives_of
@@ -64,7 +64,7 @@ class Combiner:
             **work.account(sets),
             "custom_calls": [place_of(each) for each in found.custom_calls],
         }
-        return finished(
+        return pass_result(
             self.name,
             refusals,
             made,

@@ -15,17 +15,17 @@ from commlens.hlo import (
     Refusals,
     Site,
     UnreadableError,
-    applied_name,
     base_opcode,
     communication_in_list_order,
     discover,
     figures,
-    finished,
-    operation_on_parameters,
+    has_attribute,
+    pass_result,
     post_order_keys,
+    reducer_opcode,
     signature_of,
-    states,
-    unmet_needs,
+    to_apply_name,
+    uses_before_definition,
 )
 from commlens.neuron.passes.unread import check_read
 from commlens.neuron.places import listed, place_of
@@ -104,7 +104,7 @@ class ConvertCollectivesToCustomCall(Pass):
         candidates = _candidates(module, refusals)
         wanted = _in_order(candidates, list(_conversions(candidates, module, refusals)), module.entry, refusals)
         order, disorder = _in_post_order(wanted, module.entry)
-        made = refusals.make(order)
+        made = refusals.apply(order)
         converted = [edit for edit in made.edits if isinstance(edit, BecomeCustomCall)]
         items = {each.instruction: each.item for each in candidates}
         untouched = list(_untouched(module, items))
@@ -112,7 +112,7 @@ class ConvertCollectivesToCustomCall(Pass):
             "converted": [{**place_of(items[edit.instruction]), "target": edit.target} for edit in converted],
             "untouched": untouched,
         }
-        return finished(
+        return pass_result(
             self.name,
             refusals,
             made,
@@ -235,7 +235,7 @@ class _Converter:
         Raises:
             UnreadableError: there is no reducer.
         """
-        name = applied_name(instruction)
+        name = to_apply_name(instruction)
         if name not in self.reductions:
             self.reductions[name] = self._operation(name)
         return self.reductions[name]
@@ -244,7 +244,7 @@ class _Converter:
         reducer = None if name is None else self.module.computation(name)
         if reducer is not None:
             with suppress(LookupError):  # it is empty
-                return operation_on_parameters(reducer)
+                return reducer_opcode(reducer)
         found = "none" if name is None else name
         msg = f"expected to_apply= to name a computation of the module with something in it, found {found}"
         raise UnreadableError(msg)
@@ -300,7 +300,7 @@ def _in_order(
     instructions = [edit.instruction for edit in converted]
     refused = {each.instruction for each in candidates}.difference(instructions)
     try:
-        unmet = next((each for each in unmet_needs(entry) if each.user not in refused), None)
+        unmet = next((each for each in uses_before_definition(entry) if each.user not in refused), None)
     except UnreadableError:  # which says nothing of the order
         return converted
     if unmet is None:
@@ -356,6 +356,6 @@ def _warnings(made: Sequence[BecomeCustomCall]) -> Iterator[str]:
         instructions = [edit.instruction for edit in made if unknown in edit.target]
         if instructions:
             yield f"the target of {listed(instructions)} has no name for the {what} and says {unknown}"
-    configured = [edit.instruction for edit in made if states(edit.instruction, "backend_config")]
+    configured = [edit.instruction for edit in made if has_attribute(edit.instruction, "backend_config")]
     if configured:
         yield f"the groups take the place of the backend_config that {listed(configured)} had"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlens.errors import InputError
-from commlens.hlo import UnreadableError, check_needs
+from commlens.hlo import UnreadableError, check_definition_order
 from commlens.neuron.passes.stream_survey import is_integer_shaped
 from commlens.neuron.places import place_of
 from commlens.topology import replica_groups_equal
@@ -69,7 +69,7 @@ def _first(computation: Computation, candidates: Sequence[Stampable]) -> Stampab
         return candidates[0]
     by_instruction = {each.instruction: each for each in candidates}
     try:
-        check_needs(computation)
+        check_definition_order(computation)
         order = computation.post_order()
     except UnreadableError as error:
         reason = (

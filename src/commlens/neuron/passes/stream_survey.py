@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from commlens.hlo import Site, UnreadableError, communication_in_list_order, opcode_in_memory, restating
+from commlens.hlo import Site, UnreadableError, communication_in_list_order, instructions_restating, opcode_in_memory
 from commlens.neuron.frontend_attributes import COLLECTIVE_TYPE, COLLECTIVE_TYPES, STREAM_ID
 from commlens.neuron.opcodes import CUSTOM_CALLS
 from commlens.neuron.passes.unread import check_read
@@ -134,7 +134,7 @@ def survey(module: Module, refusals: Refusals) -> Survey:
         if found:
             computations.append((computation, found))
     marked = [each for each in left_out if _is_marked(each)]
-    beside = restating(module, STREAM_ID) if is_async else dict["Instruction", "list[Instruction]"]()
+    beside = instructions_restating(module, STREAM_ID) if is_async else dict["Instruction", "list[Instruction]"]()
     return Survey(computations, untouched, beside, left_out, marked)
 
 
@@ -184,7 +184,7 @@ def _traits(item: Site | Instruction) -> Traits:
 
 
 def _read(each: Listed, refusals: Refusals) -> list[Stampable]:
-    """Read a collective that a glance was not enough for."""
+    """Read a collective that that the fast queries do not settle."""
     try:
         check_read(each.item)
         return [Stampable(each.item, _traits(each.item))]

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from commlens.hlo import Pass, Refusals, SetChannelId, figures, finished, shares
+from commlens.hlo import Pass, Refusals, SetChannelId, figures, pass_result, shares
 from commlens.neuron.channel_ids import carriers_of, id_above, transfer_dones
 from commlens.neuron.passes.channel_hazards import channels_of, hazards, repeat_hazard
 from commlens.neuron.passes.renumbering import renumber, renumber_safely, repeats
@@ -88,7 +88,7 @@ class NeuronUniqueChannelIdEnforcer(Pass):
         wanted = changes
         changes = _within_range(_understood(unread, changes, refusals), refusals)
         edits = [SetChannelId(each.instruction, each.channel_id) for each in changes]
-        made = refusals.make(edits, _channel)
+        made = refusals.apply(edits, _channel)
         missing = made.missing(edits)
         changes = [each for each in changes if each.instruction not in missing]
         new = {each.channel_id for each in changes}
@@ -113,7 +113,7 @@ class NeuronUniqueChannelIdEnforcer(Pass):
             *shares("not looked at", not_looked_at),
             *figures(still_shared=len(channels.shared)),
         )
-        return finished(
+        return pass_result(
             self.name,
             refusals,
             made,
