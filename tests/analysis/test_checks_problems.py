@@ -115,6 +115,29 @@ def test_a_pattern_is_no_regular_expression() -> None:
 # --- running --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (("r = f32[8] all-reduce(x), replica_groups={}, to_apply=add",), ["unread"]),
+        (("r = f32[8] all-reduce(x, y), replica_groups={}, to_apply=add",), ["unread", "used-before-defined"]),
+        (
+            ("r = f32[8] all-reduce(p), replica_groups={}, to_apply=add, control-predecessors={x}",),
+            ["used-before-defined"],
+        ),
+        (("r = f32[8] all-gather(x), replica_groups={}, dimensions={}",), ["unread"]),
+        (("n = f32[8] negate(x)",), ["used-before-defined"]),
+        (
+            ("r = f32[8] all-reduce(x), replica_groups={}, to_apply=add", "x = f32[8] negate(p)"),
+            ["used-before-defined"],
+        ),
+    ],
+)
+def test_an_undefined_operand_is_found_once(lines: tuple[str, ...], found: list[str]) -> None:
+    """What keeps a collective from being read is one finding; what else is wrong with it are others."""
+    problems = check(module_of(*lines, header="replica_count=1"), ALL_RULES)
+    assert [each.rule.id for each in problems if each.rule.id in ("unread", "used-before-defined")] == found
+
+
 def test_findings_are_in_the_order_of_the_file() -> None:
     """By line, those of the module first, those of one line in the order of the rules."""
     lines = [f"{name} = f32[8] all-reduce(p), replica_groups={{{{0,0}},{{}}}}, to_apply=add" for name in ("b", "a")]

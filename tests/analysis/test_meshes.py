@@ -91,6 +91,8 @@ def test_a_mesh_file_that_cannot_be_opened_is_an_error_about_the_file(tmp_path: 
         read_mesh(str(tmp_path))
     with pytest.raises(GrammarError, match="name of a JSON file"):
         read_mesh(str(tmp_path / "missing.json"))
+    with pytest.raises(GrammarError, match="found ''"):
+        read_mesh("")
 
 
 def test_the_header_names_the_mesh_first() -> None:

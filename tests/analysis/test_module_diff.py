@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from commlens.analysis import ExpectationError, expect
 from commlens.errors import CommlensError
 from communicating import (
     FLAT,
@@ -318,6 +319,38 @@ def test_different_counts_are_said() -> None:
     assert answer.notes == (
         "the modules run on different counts: 4 x 1 (replicas x partitions), then 8 x 1 (replicas x partitions)",
     )
+
+
+@pytest.mark.parametrize("groups", ["{}", "{{0,1},{2,3}}"])
+def test_who_takes_part_on_different_counts_is_not_guessed(groups: str) -> None:
+    """Where flags contradict each other nobody can tell who takes part; alike on other counts is not the same then."""
+    channel = "channel_id=1, " if groups == "{}" else ""  # with a channel the flag forbids empty groups alone
+    lines = f"r = f32[8] all-reduce(p), {channel}replica_groups={groups}, {FLAT}, to_apply=add"
+    four, eight = (text_of(lines, header=f"num_partitions={number}") for number in (4, 8))
+    answer = compare(four, eight)
+    assert answer.before.collectives[0].participants is None
+    assert (answer.same_communication, kinds(answer), answer.undecided) == (None, [], 1)
+    assert "who takes part in 1 of the collectives cannot be told in either module" in answer.notes[-1]
+    assert compare(four, four).same_communication is True
+    with pytest.raises(ExpectationError, match="who takes part in 1 of the collectives cannot be told"):
+        expect(four, allow_unread=True).same_as(eight)
+
+
+def test_counts_that_a_mesh_contradicts_are_not_taken_over() -> None:
+    """A mesh of eight devices is not that of a module on four: the module keeps what it says, and its mesh."""
+    wide = text_of(reduce("mesh['a'=2,'b'=4] {'b'}", channel=1), header="")
+    narrow = text_of(reduce("{{0,1,2,3}}"), header="num_partitions=4")
+    for before, after in ((wide, narrow), (narrow, wide)):
+        answer = compare(before, after)
+        silent, stated = (answer.before, answer.after) if before == wide else (answer.after, answer.before)
+        assert silent.collectives[0].participants == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert (str(silent.mesh), stated.mesh) == ("mesh['a'=2,'b'=4]", None)
+        assert (silent.notes, stated.notes) == ((), ())
+        assert answer.notes == (
+            "<text> states no counts, and its mesh, mesh['a'=2,'b'=4], is of 8 devices: those of <text>, "
+            "1 x 4 (replicas x partitions), are not its own",
+        )
+        assert answer.same_communication is False
 
 
 @pytest.mark.parametrize(

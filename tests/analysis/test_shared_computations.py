@@ -121,13 +121,28 @@ def test_words_for_other_places() -> None:
     assert [change.what for change in inner.changes] == ["the loop around it runs 2 times -> 3 times"] * 2
 
 
+def test_words_for_hosts_that_part_where_nothing_is_new() -> None:
+    """A position at which all hosts have the same, or nothing, is said to be one of loops, branches and calls."""
+    again = hosts(dict(zip("ab", map(hlo_of, OTHER["branches-of-one-computation"]), strict=True))).first_difference
+    assert again is not None
+    assert again.members == {
+        "a": "nothing new: its 1 collective has run before",
+        "b": "nothing new: its 1 collective has run before; what runs again does so at other places than on a",
+    }
+    moved = hosts(dict(zip("ab", map(hlo_of, OTHER["called-again-at-another-place"]), strict=True))).first_difference
+    assert moved is not None
+    assert moved.members["a"].startswith("collective-permute r3")
+    assert moved.members["b"].startswith("collective-permute r2")
+    assert moved.members["b"].endswith("; in other loops, branches or calls than on a")
+
+
 def test_one_fault_in_a_shared_computation_is_one_change() -> None:
     """What is not touched in a computation that is called again is not said to have changed."""
     before: Program = ((A, B), (call(0), C, call(0), loop(0, 2)))
     answer = compared(before, ((A,), *before[1:]))
-    assert [(change.kind, change.before and change.before.name) for change in answer.changes if change.kind != "spelling"] == [
-        ("removed", "r1")
-    ]
+    assert [
+        (change.kind, change.before and change.before.name) for change in answer.changes if change.kind != "spelling"
+    ] == [("removed", "r1")]
 
 
 def test_a_computation_that_calls_itself_is_no_trap() -> None:
@@ -147,7 +162,10 @@ def test_no_wrong_answer_on_random_programs(seed: int) -> None:
         after = mutated(random, after)
     halves = random.choice((None, random))
     texts = [hlo_of(before), hlo_of(after, suffix=random.choice(("", ".7")), channels=50, halves=halves)]
-    answers = [diff(*map(load, texts)).same_communication, hosts(dict(zip("ab", texts, strict=True))).agree]
+    answers = [
+        diff(load(texts[0]), load(texts[1])).same_communication,
+        hosts(dict(zip("ab", texts, strict=True))).agree,
+    ]
     if before == after:
         assert answers == [True, True]
     elif trace_of(before) != trace_of(after):

@@ -235,6 +235,9 @@ def test_select_and_ignore(at: Callable[..., Outcome]) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
+        (("--select", ""), "expected the id of a rule, found ''; --list-rules shows them all"),
+        (("--select", " , "), "expected the id of a rule, found ''; --list-rules shows them all"),
+        (("--ignore", ""), "expected the id of a rule, found ''; --list-rules shows them all"),
         (("--select", "nothing"), "expected the id of a rule, found 'nothing'; --list-rules shows them all"),
         (("--select", "group-uneven"), "expected the id of a rule, found 'group-uneven'; did you mean groups-uneven?"),
         (("--ignore", "id-repeatet"), "expected the id of a rule, found 'id-repeatet'; did you mean id-repeated? (see"),

@@ -118,3 +118,13 @@ def test_many_devices_have_no_picture(run: Run) -> None:
     out = run("explain", "[64,64]<=[4096]").out
     assert "│" not in out
     assert "... and 60 more groups" in out
+
+
+def test_groups_that_are_not_written_are_not_said_to_miss_the_axes(run: Run) -> None:
+    """The empty list lies along axes as soon as it is told who takes part; until then that is what is missing."""
+    unsaid = run("explain", "{}", "--mesh", "a=4").out
+    assert "axes         ? (no groups are written: --mode, --replicas and --partitions tell who takes part)" in unsaid
+    assert "as mesh axes" not in unsaid
+    said = run("explain", "{}", "--mesh", "a=4", "--mode", "cross_replica", "--replicas", "4").out
+    assert "axes         a\n" in said
+    assert "as mesh axes" not in said

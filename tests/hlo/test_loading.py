@@ -276,6 +276,17 @@ def test_a_folder_without_modules_says_what_was_expected(tmp_path: Path) -> None
         load(fill(tmp_path, {"notes.txt": "Dear diary,\n"}))
 
 
+def test_a_folder_of_folders_says_which_ones_to_name(tmp_path: Path) -> None:
+    """What holds no module itself may be the parent of what does; a few of those are named, other folders are not."""
+    files = {f"host{number}/m.hlo": text("m") for number in range(5)}
+    fill(tmp_path, {"README": "Dear diary,\n", "empty/notes": "", **files})
+    (error,) = load_inputs([tmp_path])
+    assert str(error) == (
+        f"{tmp_path}: the folder holds no HLO module itself, the folders in it seem to (host0, host1, host2, 2 more): "
+        f"name them as {tmp_path}/*/"
+    )
+
+
 def test_a_folder_that_cannot_be_listed_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No permission."""
 

@@ -83,6 +83,7 @@ print(json.dumps({
     "small mesh": message(collectives, matmul, *pair(plain), mesh=Mesh(devices[:4], "x")),
     "other devices": message(collectives, matmul, *pair(Mesh(devices[:4].reshape(2, 2), ("data", "model"))), mesh=Mesh(devices[4:], "x")),
     "no function": message(collectives, 3, mesh=plain),
+    "no function to compile": message(collectives, 42, 1),
     "arguments": message(collectives, lowered, 1, mesh=plain),
 }))
 """
@@ -138,6 +139,7 @@ def test_static_arguments_loops_and_replicas_count(found: dict[str, list[list[ob
         ("small mesh", "expected a program for the 4 devices of the mesh, found jit_matmul compiled for 8"),
         ("other devices", "found device 0 outside it: name its axes on the mesh that its arguments are sharded on"),
         ("no function", "found int"),
+        ("no function to compile", "expected a function to compile for the arguments, found int"),
         ("arguments", "expected arguments for a jitted function alone, found some for Lowered"),
     ],
 )

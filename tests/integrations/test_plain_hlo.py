@@ -56,6 +56,10 @@ PLAIN = {
         "%s = f32[2]{0} all-reduce-start(f32[2]{0} %a), replica_groups={}, to_apply=%add",
         ["%s = f32[2] all-reduce(%a), replica_groups={}, to_apply=%add"],
     ),
+    "wrapped-all-reduce-start": (
+        "%s = ((f32[2]{0}), f32[2]{0}, u32[]) all-reduce-start(f32[2]{0} %a), replica_groups={}, to_apply=%add",
+        ["%s = f32[2] all-reduce(%a), replica_groups={}, to_apply=%add"],
+    ),
     "all-gather-start": (
         "%s = (f32[2]{0}, f32[4]{0}) all-gather-start(f32[2]{0} %a), replica_groups={}, dimensions={0}",
         ["%s = f32[4] all-gather(%a), replica_groups={}, dimensions={0}"],

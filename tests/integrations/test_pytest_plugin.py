@@ -80,6 +80,34 @@ def test_a_missing_file_fails_and_says_what_to_do(project: pytest.Pytester) -> N
     assert golden_files(project) == []
 
 
+def test_a_failure_shows_the_test_and_no_more(project: pytest.Pytester) -> None:
+    """What found out that a claim does not hold is no news: frames of the package are hidden, unless it has a bug."""
+    project.makepyfile(
+        TEST
+        + """
+def test_claim():
+    import commlens
+    commlens.expect(TEXT.replace("GROUPS", "[2,4]<=[8]")).count("all-gather", 7)
+
+def test_no_claim():
+    import commlens
+    commlens.expect(TEXT.replace("GROUPS", "[2,4]<=[8]")).count("all-gather")
+"""
+    )
+    result = run(project)
+    result.assert_outcomes(failed=3)
+    shown = result.stdout.str()
+    golden, claim, question = (
+        shown.partition(name)[2].partition("\n____")[0]
+        for name in ("__ test_step __", "__ test_claim __", "__ test_no_claim __")
+    )
+    assert "expected the golden file" in golden
+    assert "expected exactly 7 all-gather, found 1" in claim
+    assert "commlens/analysis" not in golden + claim
+    assert "commlens/integrations" not in golden + claim
+    assert "commlens/analysis/expectations" in question
+
+
 def test_an_update_writes_says_so_and_is_kept(project: pytest.Pytester) -> None:
     """The option writes beside the test and names the file; later runs compare; another update has nothing to do."""
     project.makepyfile(test_life=TEST)

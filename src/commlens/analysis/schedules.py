@@ -42,9 +42,9 @@ class Part:
     """A part of a schedule.
 
     Attributes:
-        role: ``"entry"``; ``"loop"``, which holds its ``"condition"`` and its ``"body"``; ``"conditional"``, which holds
-            a ``"branch 1"`` for each number that picks one, for true 1; ``"loose"`` for what nothing leads to;
-            ``"call"`` for what is called where nothing but that decides how often it runs.
+        role: ``"entry"``; ``"loop"``, which holds its ``"condition"`` and its ``"body"``; ``"conditional"``, which
+            holds a ``"branch 1"`` for each number that picks one, for true 1; ``"loose"`` for what nothing leads to;
+            ``"call"`` for what is called again outside loops and conditionals.
         name: name of the computation; of a loop or a conditional that of the first in it.
         items: what it consists of in order: the number of a step, or ``~n`` for part n.
         trips: how often it runs each time that what holds it does, a branch as if it were always taken; None where that

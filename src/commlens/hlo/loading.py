@@ -280,7 +280,9 @@ def _no_module_in(folder: Path) -> str:
     names = [each.name for each in inner[:_SHOWN_FOLDERS]]
     names += [f"{len(inner) - _SHOWN_FOLDERS:,} more"] if len(inner) > _SHOWN_FOLDERS else []
     every = f"{folder / '*'}{os.sep}"
-    return f"the folder holds no HLO module itself, the folders in it seem to ({', '.join(names)}): name them as {every}"
+    return (
+        f"the folder holds no HLO module itself, the folders in it seem to ({', '.join(names)}): name them as {every}"
+    )
 
 
 def _seems_to_hold_modules(folder: Path) -> bool:

@@ -193,11 +193,14 @@ def _steps(start: int, limit: int, step: int, direction: str) -> int | None:
 
 
 def _range(element_type: str) -> tuple[int, int] | None:
-    """Return the least and the largest whole number up to which a type holds all; None for types that do not count."""
+    """Return the least and the largest whole number up to which a type holds all; None for types that do not count.
+
+    Those below a byte do not: protos state their constants in fields that are not read, and text must not differ.
+    """
     if element_type in _EXACT_DIGITS:
         return -(1 << _EXACT_DIGITS[element_type]), 1 << _EXACT_DIGITS[element_type]
     bits = ELEMENT_BITS.get(element_type)
-    if bits is None or element_type[:1] not in ("s", "u"):
+    if bits is None or bits < 8 or element_type[0] not in ("s", "u"):
         return None
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if element_type[0] == "s" else (0, (1 << bits) - 1)
 

@@ -125,7 +125,8 @@ def _fact_texts(explanation: Explanation) -> Iterator[tuple[str, str, str]]:
     if mesh is None:
         yield "axes", f"{UNKNOWN} (--mesh data=2,model=4 names them)", ""
     else:
-        yield "as mesh axes", explanation.mesh_axes or f"none: the groups are no axes of {mesh} in this order", ""
+        if explanation.num_replica_groups:
+            yield "as mesh axes", explanation.mesh_axes or f"none: the groups are no axes of {mesh} in this order", ""
         yield "axes", _axes(explanation), ""
     whole = "yes" if explanation.is_partition else "no: a device is missing, stands there twice, or does not exist"
     yield "partition", whole, "" if explanation.is_partition else WARNING
@@ -144,8 +145,14 @@ def _participants(explanation: Explanation) -> str:
 
 def _axes(explanation: Explanation) -> str:
     if explanation.axes is None:
-        return f"{UNKNOWN} ({explanation.why_no_participants or 'the groups do not lie along axes of the mesh'})"
+        return f"{UNKNOWN} ({explanation.why_no_participants or _why_no_axes(explanation)})"
     return ", ".join(explanation.axes) or "none (groups of one device)"
+
+
+def _why_no_axes(explanation: Explanation) -> str:
+    if explanation.mode is None and not explanation.num_replica_groups:
+        return "no groups are written: --mode, --replicas and --partitions tell who takes part"
+    return "the groups do not lie along axes of the mesh"
 
 
 def _braces(groups: Sequence[Sequence[int]]) -> str:

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 def find(subject: Subject) -> Iterator[Finding]:
     """Look at what every instruction needs, whether or not it communicates: XLA refuses the module as a whole.
 
-    What cannot be read for want of an operand is a finding of ``unread`` already.
+    What cannot be read for want of an operand, the first that it lacks, is a finding of ``unread`` already.
     """
     unread = {(item.name, item.why) for item in subject.found.unread}
+    told: set[Instruction] = set()
     for each in module_uses_before_definition(subject.module):
-        if each.whereabouts != "undefined" or (each.user.name, _missing_operand(each.user)) not in unread:
-            yield Finding.about(each.why, each.user)
+        user = each.user
+        if each.whereabouts == "undefined" and user not in told and (user.name, _missing_operand(user)) in unread:
+            told.add(user)
+        else:
+            yield Finding.about(each.why, user)
 
 
 def _missing_operand(instruction: Instruction) -> str | None:

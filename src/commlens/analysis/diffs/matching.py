@@ -58,8 +58,8 @@ class Matching:
         pairs: numbers of steps that are the same or have become each other, rising in the first schedule.
         displaced: those of the pairs that stand in parts which do not belong together.
         recalled: those of the pairs whose computation is called again at places which do not belong together.
-        looped: numbers of steps of the first schedule in parts that run another number of times, each with how often the
-            outermost of those does.
+        looped: numbers of steps of the first schedule in parts that run another number of times, each with how often
+            the outermost of those does.
         reorders: for each two parts that belong together and have another order, what has moved.
         removed: numbers of the steps that only the first schedule has.
         added: numbers of the steps that only the second one has.

@@ -38,9 +38,9 @@ def report_pair(before: Module, after: Module, mesh: MeshLike | None, *, full: b
     """Make the reports of two modules on the same counts and the same mesh, as far as there are such.
 
     Where only one module states its counts, the other is taken to run on them too, unless its mesh is of another size.
-    Axes of both are named on one mesh:
-    the one given from outside, else the only one that the modules have, where its size fits both; of two meshes of as many devices the one with
-    real names, else the first. Meshes of different numbers of devices name the axes each of its own module.
+    Axes of both are named on one mesh: the one given from outside, else the only one that the modules have, where its
+    size fits both; of two meshes of as many devices the one with real names, else the first. Meshes of different
+    numbers of devices name the axes each of its own module.
 
     Args:
         before: the first module.
@@ -84,7 +84,9 @@ def _taken(silent: Module, mesh: Mesh | None, other: Module, counts: Counts, not
         notes.append(f"{silent.path} states no counts and {taken}")
         return counts
     size = f"its mesh, {mesh}, is of {mesh.num_devices:,} devices"
-    notes.append(f"{silent.path} states no counts, and {size}: those of {other.path}, {counts.in_words}, are not its own")
+    notes.append(
+        f"{silent.path} states no counts, and {size}: those of {other.path}, {counts.in_words}, are not its own"
+    )
     return None
 
 
@@ -99,10 +101,10 @@ def _meshes(
     own: tuple[Mesh | None, Mesh | None], counts: tuple[Counts | None, Counts | None], notes: list[str]
 ) -> tuple[Mesh | None, Mesh | None]:
     first, second = own
-    if first is None or second is None:
-        return first or (second if _fits(second, counts[0]) else None), second or (
-            first if _fits(first, counts[1]) else None
-        )
+    if first is None:
+        return (second if _fits(second, counts[0]) else None), second
+    if second is None:
+        return first, (first if _fits(first, counts[1]) else None)
     if first == second:
         return own
     if first.num_devices != second.num_devices:

@@ -17,8 +17,8 @@ from commlens.analysis.expectations.claims import (
     UnknownQuestionError,
     all_but,
     bytes_figure,
-    listed,
     is_failed_claim,
+    listed,
     selection,
 )
 from commlens.analysis.expectations.golden_files import hold_against

@@ -146,11 +146,14 @@ class _Words:
         words = {member.path: self._at(member.schedule, in_full=False) for member in members}
         if not self._tell_apart(members, words):
             words = {member.path: self._at(member.schedule, in_full=True) for member in members}
-        if self._tell_apart(members, words):
+        told = self._tell_apart(members, words)
+        runs = {member.path: self._run(member.schedule) for member in members}
+        if told and len(set(runs.values())) > 1:
             return words
-        first: dict[str, HostModule] = {}
+        alike: Mapping[str, Hashable] = runs if told else words
+        first: dict[Hashable, HostModule] = {}
         return {
-            member.path: words[member.path] + self._against(first.setdefault(words[member.path], member), member)
+            member.path: words[member.path] + self._against(first.setdefault(alike[member.path], member), member)
             for member in members
         }
 
@@ -183,6 +186,8 @@ class _Words:
 
     def _nothing(self, schedule: Schedule) -> str:
         number = f"{len(schedule.steps):,}"
+        if all(step is None for step in self.steps.values()):
+            return f"nothing new: its {number} collective{' has' if number == '1' else 's have'} run before"
         if self.order == "running":
             return f"nothing: its schedule ends after {number}"
         return f"nothing: its list of {number} collective{'' if number == '1' else 's'} ends before"
@@ -190,10 +195,12 @@ class _Words:
     def _against(self, first: HostModule, member: HostModule) -> str:
         """Say how a collective differs from one that the same words describe."""
         one, other = self._step(first.schedule), self._step(member.schedule)
-        if member.flow == first.flow or one is None or other is None:
+        if member.flow == first.flow:
             return ""
+        if one is None or other is None:
+            return f"; what runs again does so at other places than on {first.path}" if one == other else ""
         if one.meaning == other.meaning:
-            return f"; in other loops or branches than on {first.path}"
+            return f"; in other loops, branches or calls than on {first.path}"
         details = meaning_details(self.meanings[one.meaning], self.meanings[other.meaning])
         what = "; ".join(detail.what for detail in details) or "it does something else"
         return f"; not the same as on {first.path}: {what}"

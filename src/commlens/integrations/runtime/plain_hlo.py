@@ -297,7 +297,7 @@ def _synchronous(read: Instruction) -> Instruction:
 
 def _payload(operation: str, shape: str, half: str) -> str:
     """Return the shape of the result in the shape of an asynchronous piece."""
-    if half == "done" or operation == "all-reduce":
+    if half == "done" or (operation == "all-reduce" and not shape.startswith("((")):  # as an async-start it nests
         return shape
     parts = [part.strip() for part in _pieces(shape[1:-1])]
     if len(parts) < 2:
