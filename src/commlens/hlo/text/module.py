@@ -201,7 +201,7 @@ class TextModule(Module):
 
     @property
     def structure_faults(self) -> tuple[Unread, ...]:
-        """A damaged header, computations that are not closed, calls that belong to no instruction; or a text that was cut."""
+        """A damaged header, computations that are not closed, and calls that belong to no instruction."""
         return self._structure_faults
 
     @cached_property
