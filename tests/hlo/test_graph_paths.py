@@ -68,6 +68,18 @@ def test_post_order_is_that_of_the_recursive_walk(case: tuple[list[list[int]], d
     assert Graph(operands, control).post_order() == slow_post_order(operands, control)
 
 
+@given(edges())
+def test_order_is_that_of_every_single_edge(case: tuple[list[list[int]], dict[int, list[int]]]) -> None:
+    """One operand or control predecessor that does not stand before its user is enough; then there may be a cycle."""
+    operands, control = case
+    pairs = [(each, user) for user, row in [*enumerate(operands), *control.items()] for each in row]
+    expected = all(used < user for used, user in pairs)
+    assert Graph(operands, control).is_in_order() == expected
+    if expected:
+        places = {position: place for place, position in enumerate(Graph(operands, control).post_order())}
+        assert all(places[used] < places[user] for used, user in pairs)
+
+
 TEXT = """HloModule m
 
 ENTRY e {

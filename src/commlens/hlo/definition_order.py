@@ -64,11 +64,11 @@ def module_uses_before_definition(module: Module) -> Iterator[UseBeforeDefinitio
 
 def _uses_in_text(computation: Computation, graph: Graph) -> Iterator[UseBeforeDefinition]:
     """Find them by positions in the list, which is the order of a text."""
+    if not graph.broken and graph.is_in_order():
+        return
     late = {position for position, operands in enumerate(graph.operands) if operands and max(operands) >= position}
     late |= {position for position, before in graph.control_predecessors.items() if max(before, default=-1) >= position}
     suspects = late | graph.broken
-    if not suspects:
-        return
     instructions = computation.instructions
     first = _first_definitions(instructions)
     for position in sorted(suspects):

@@ -58,7 +58,8 @@ class Graph:
         size = len(self.operands)
         users = np.repeat(np.arange(size), np.fromiter(map(len, self.operands), dtype=np.int64, count=size))
         used = np.fromiter(chain.from_iterable(self.operands), dtype=np.int64, count=users.size)
-        return bool((used < users).all()) and all(max(before) < at for at, before in self.control_predecessors.items())
+        control = self.control_predecessors.items()
+        return bool((used < users).all()) and all(each < position for position, before in control for each in before)
 
     def post_order(self, starts: Iterable[int] | None = None) -> list[int]:
         """List positions so that each stands behind its operands and control predecessors.
