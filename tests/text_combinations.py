@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commlens.hlo import Combine
 from commlens.hlo.text import TextModule, read_modules
+from kept_attributes import keeping_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from commlens.hlo import Combine
 
 HEAD = """HloModule m, replica_count=4
 
@@ -38,15 +40,7 @@ def combine(
     module: TextModule, name: str = "c.1", members: Iterable[str] = "xy", *, dimension: int | None = None
 ) -> Combine:
     """Return an edit that combines instructions and keeps every attribute of the first that can be kept."""
-    found = tuple(module.instruction(member) for member in members)
-    return Combine(
-        found,
-        name,
-        frozenset(found[0].frontend_attributes),
-        frozenset(found[0].metadata_fields()),
-        frozenset(found[0].other_attributes()),
-        dimension,
-    )
+    return keeping_all([module.instruction(member) for member in members], name, dimension)
 
 
 def combined(body: str, *, head: str = HEAD, root: str = ROOT, dimension: int | None = None) -> str:

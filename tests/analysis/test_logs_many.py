@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +12,7 @@ from commlens.analysis import explain_log
 from commlens.analysis.logs import explaining
 from commlens.analysis.logs.asking import Search
 from commlens.neuron import LOG_MESSAGES
+from counted_calls import calls_in
 from logs import clique, collective, key, module, names, notes
 
 if TYPE_CHECKING:
@@ -26,22 +26,6 @@ TIMES = 4
 GROUPS = ("[2,4]<=[8]", "[4,2]<=[8]", "[4,2]<=[2,4]T(1,0)", "{{0,1},{2,3,4,5,6,7}}", "{{0,2},{0,1}}", "{}")
 PAIRS = ("{{0,1},{1,2}}", "{{0,1},{1,0},{4,5}}", "{{3,3}}")
 DEVICES = ("0,1,2,3", "0,1", "4,5", "0...7", "2,3,4,5,6,7", "0,4", "0,1,2", "1,2", "3", "0,2")
-
-
-def calls_in(work: Callable[[], object]) -> int:
-    """Count the calls, of Python functions and of others, that some work makes."""
-    calls = 0
-
-    def count(_frame: object, event: str, _arg: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 def wide(number: int, opcode: str = "all-reduce") -> Module:

@@ -6,7 +6,7 @@ What a single call costs, a regular expression's search above all, is counted in
 from __future__ import annotations
 
 import json
-import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -23,6 +23,7 @@ from commlens.topology import (
     parse_source_target_pairs,
     participant_list,
 )
+from counted_calls import calls_in
 from neff_files import definition, neff
 from proto_modules import all_reduce, module
 
@@ -36,30 +37,22 @@ HEAD: Final = "HloModule m, num_partitions=8\n\nENTRY e {\n  p = f32[8]{0} param
 LINE: Final = "  x{0} = f32[8]{{0}} all-reduce({1}), channel_id={0}, replica_groups=[2,4]<=[8], use_global_device_ids=true, to_apply=add\n"
 
 
-def calls_in(work: Callable[[], object]) -> int:
-    """Count the calls, of Python functions and of others, that some work makes; a refusal of ours may end it."""
-    calls = 0
-
-    def count(_frame: object, event: str, _arg: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    except CommlensError:
-        pass
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
 def growth(make: Callable[[int], object], read: Callable[[object], object]) -> float:
     """Return how many times the calls of a small input a large one takes, beside what any input takes."""
-    small, large = make(SMALL), make(TIMES * SMALL)
-    calls_in(lambda: read(small))  # what is imported or made once belongs to no input
-    nothing = calls_in(lambda: read(make(1)))
-    return (calls_in(lambda: read(large)) - nothing) / max(1, calls_in(lambda: read(small)) - nothing)
+    small, large, least = make(SMALL), make(TIMES * SMALL), make(1)
+
+    def cost(what: object) -> int:
+        return calls_in(lambda: _read_or_refused(read, what))
+
+    cost(small)  # what is imported or made once belongs to no input
+    nothing = cost(least)
+    return (cost(large) - nothing) / max(1, cost(small) - nothing)
+
+
+def _read_or_refused(read: Callable[[object], object], what: object) -> None:
+    """Read an input; a refusal of ours may end it."""
+    with suppress(CommlensError):
+        read(what)
 
 
 def text(number: int, line: str = LINE) -> str:

@@ -9,6 +9,7 @@ import pytest
 from commlens.hlo import Combine, load
 from commlens.hlo.proto.schema import commlens_hlo_pb2 as schema
 from commlens.hlo.proto.wire import BYTES
+from kept_attributes import keeping_all
 from proto_forms import FORMS, by_number, edited, encoded, in_form, parsed
 from proto_modules import (
     ENTRY_ID,
@@ -40,15 +41,7 @@ def gather(number: int, operand: int, dimension: int, *sizes: int) -> schema.Hlo
 
 def combine(loaded: Module, members: Sequence[str], name: str = "c.1", dimension: int | None = None) -> Combine:
     """Return an edit that combines instructions and keeps of the first all that can be kept."""
-    found = tuple(map(loaded.instruction, members))
-    return Combine(
-        found,
-        name,
-        frozenset(found[0].frontend_attributes),
-        frozenset(found[0].metadata_fields()),
-        frozenset(found[0].other_attributes()),
-        dimension,
-    )
+    return keeping_all([*map(loaded.instruction, members)], name, dimension)
 
 
 def combined(message: schema.HloModuleProto, members: Sequence[str], form: str = "binary") -> schema.HloModuleProto:

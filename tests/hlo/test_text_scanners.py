@@ -12,6 +12,7 @@ from commlens.hlo.discovery import discover
 from commlens.hlo.text import index as index_module
 from commlens.hlo.text import read_modules
 from commlens.hlo.text.scanner import Scanner
+from counted_calls import calls_in
 from twins_hlo import communicating
 
 if TYPE_CHECKING:
@@ -163,27 +164,9 @@ def test_several_modules_in_one_file() -> None:
     assert b"".join(module.to_bytes() for module in modules).count(b"HloModule") == 2
 
 
-def collect_costs(sizes: list[int], make: Callable[[int], str]) -> list[int]:
-    """Return how many bytecode-level calls reading takes for each size: a measure without a clock."""
-    import sys
-
-    costs: list[int] = []
-    for size in sizes:
-        data = make(size).encode()
-        calls = 0
-
-        def count(_frame: object, event: str, _arg: object) -> None:
-            nonlocal calls
-            calls += event in ("call", "c_call")
-
-        sys.setprofile(count)
-        try:
-            for module in read_modules(data):
-                discover(module)
-        finally:
-            sys.setprofile(None)
-        costs.append(calls)
-    return costs
+def cost(text: str) -> int:
+    """Return how many calls it takes to read a text and to find what communicates in it."""
+    return calls_in(lambda: [discover(module) for module in read_modules(text.encode())])
 
 
 @pytest.mark.parametrize(
@@ -203,8 +186,7 @@ def collect_costs(sizes: list[int], make: Callable[[int], str]) -> list[int]:
 )
 def test_twice_the_text_is_twice_the_work(make: Callable[[int], str]) -> None:
     """The number of calls grows in proportion to the text, on both paths."""
-    small, large = collect_costs([60, 240], make)
-    assert large <= 4 * small + 400
+    assert cost(make(240)) <= 4 * cost(make(60)) + 400
 
 
 @pytest.mark.corpus("public/*.hlo*", "public/*.txt*", "jax-*/*.txt*", "torch_xla-*/*.txt*")

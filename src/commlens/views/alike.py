@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from commlens.views.words import UNKNOWN, cut, printable
@@ -170,10 +171,5 @@ def _shapes(row: Row) -> str:
 
 def _listed(shapes: Sequence[str]) -> str:
     """Return shapes with equal neighbours counted: ``2 f32[8], bf16[4]``."""
-    runs: list[tuple[str, int]] = []
-    for shape in shapes:
-        if runs and runs[-1][0] == shape:
-            runs[-1] = (shape, runs[-1][1] + 1)
-        else:
-            runs.append((shape, 1))
+    runs = ((shape, len([*equal])) for shape, equal in groupby(shapes))
     return cut(printable(", ".join(shape if count == 1 else f"{count} {shape}" for shape, count in runs)), SHOWN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from commlens.analysis.meanings import STREAM
@@ -203,12 +204,7 @@ def listed_shapes(shapes: Sequence[str]) -> str:
         >>> listed_shapes(["f32[8]", "f32[8]", "s8[1]"]), listed_shapes([])
         ('2 f32[8], s8[1]', 'none')
     """
-    runs: list[tuple[str, int]] = []
-    for shape in shapes:
-        if runs and runs[-1][0] == shape:
-            runs[-1] = (shape, runs[-1][1] + 1)
-        else:
-            runs.append((shape, 1))
+    runs = [(shape, len([*equal])) for shape, equal in groupby(shapes)]
     words = [shape if count == 1 else f"{count} {shape}" for shape, count in runs[:_MOST_SHAPES]]
     rest = sum(count for _, count in runs[_MOST_SHAPES:])
     return ", ".join([*words, f"{rest:,} more"] if rest else words) or "none"
