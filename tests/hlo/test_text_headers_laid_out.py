@@ -99,6 +99,7 @@ def test_a_value_of_a_module_header_may_hold_anything_in_braces_and_strings() ->
         pytest.param("HloModule m, layout={(f32[8]{0)}, num_partitions=4", "1:29", "expected brackets", id="bracket"),
         pytest.param("HloModule m, a={}, b, num_partitions=4", "1:18", "expected ', attribute=value'", id="no-value"),
         pytest.param('HloModule m,\n  a="x, num_partitions=4', "1:12", "expected ', attribute=value'", id="string"),
+        pytest.param(f"HloModule m /*{'c' * 200}*/, =", "1:217", "expected ', attribute=value'", id="behind-a-comment"),
         pytest.param("HloModule m, num_partitions=4, num_partitions=2", "1:32", "the attribute num_partitions is", id="twice"),
     ],
 )  # fmt: skip

@@ -137,10 +137,10 @@ class _Rows(Generic[Key]):
 
     def _followers(self, members: frozenset[Key], first: tuple[int, int], last: tuple[int, int]) -> dict[Key, int]:
         """Return what stands between two positions and is a member or needs one, in order, with its place."""
-        found: dict[Key, int] = {}
+        found: dict[Key, int] = {}  # what does not stand in the list follows nothing
         follows = found.keys()
         for place, key in self._between(first, last):
-            needs = self.needs[key] if key in self.needs else self._predecessors(key)  # maybe others than in the list
+            needs = self.needs[key] if key in self.needs else self._predecessors(key)
             if key in members or not follows.isdisjoint(needs):
                 found[key] = place
         return found

@@ -12,11 +12,11 @@ from commlens.hlo.passes.spec import specs_of
 from commlens.hlo.passes.verification import ambiguity, definition_order_faults, examine, new_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from commlens.hlo.model import Module
     from commlens.hlo.passes.base import Pass, PassResult
-    from commlens.hlo.passes.verification import Examination
+    from commlens.hlo.passes.verification import Examination, Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +119,7 @@ def _verified(one: Pass, before: Module, known: Examination | None, after: Modul
         found = examine(after)
         faults = new_faults(known, found, after)
     if faults:
-        first = faults[0]
-        more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
-        reason = f"{one.name} broke the module: {first.sentence}{more}"
-        line, column = first.place_in(before)
-        raise InputError(reason, path=before.path, line=line, column=column)
+        raise _first_of(faults, f"{one.name} broke the module", before)
     return found
 
 
@@ -136,11 +132,15 @@ def _check_whole(module: Module) -> None:
     ambiguous = ambiguity(module)
     faults = definition_order_faults(module) if ambiguous is None else [ambiguous]
     if faults:
-        first = faults[0]
-        more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
-        line, column = first.place_in(module)
-        reason = f"the module cannot be verified: {first.sentence}{more}"
-        raise InputError(reason, path=module.path, line=line, column=column)
+        raise _first_of(faults, "the module cannot be verified", module)
+
+
+def _first_of(faults: Sequence[Fault], what: str, module: Module) -> InputError:
+    """Return the error that tells the first of some faults at its place in a module, and counts the others."""
+    first, *others = faults
+    more = f" ({len(others)} more)" if others else ""
+    line, column = first.place_in(module)
+    return InputError(f"{what}: {first.sentence}{more}", path=module.path, line=line, column=column)
 
 
 @contextmanager

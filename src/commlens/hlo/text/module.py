@@ -220,7 +220,7 @@ class TextModule(Module):
         if self._header.fault is not None:
             position, why = self._header.fault
             yield self._unread_header(start + position, why)
-        elif (rest := _MORE_ATTRIBUTES.match(self.text, end, end + _EXCERPT)) is not None:
+        elif (rest := _MORE_ATTRIBUTES.match(self.text, end)) is not None:
             yield self._unread_header(rest.start("comma"), "expected ', attribute=value'")
 
     def _unread_header(self, at: int, why: str) -> Unread:
