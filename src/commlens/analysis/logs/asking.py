@@ -219,7 +219,7 @@ class Search:
             yield index.with_elements("in", said.elements_in)
         if self.exactly and said.elements_out is not None:
             yield index.with_elements("out", said.elements_out)
-        if not (self.exactly or self.by_number or is_picked or said.names or said.channel):
+        if not (self.exactly or self.by_number or is_picked or said.names) and said.channel is None:
             yield ()  # nothing picks a row out
 
 
