@@ -115,3 +115,9 @@ def test_every_numbered_type_is_known() -> None:
     """The enum's names are the names of the table, but for what holds no array."""
     others = {"invalid", "tuple", "token", "opaque", "buffer"}
     assert set(ELEMENT_TYPE_NUMBERS.values()) - others == set(ELEMENT_BITS)
+
+
+def test_tuples_may_be_nested_deeper_than_calls_may() -> None:
+    """A shape reads back as it is written, whatever its depth."""
+    text = "(" * 5000 + "f32[4], b(s8[<=2])" + ")" * 5000
+    assert str(parse_shape(text)) == text

@@ -117,11 +117,22 @@ class Shape:
         return total
 
     def __str__(self) -> str:
-        """Return the HLO spelling without layouts."""
-        if self.is_tuple:
-            return f"({', '.join(map(str, self.elements))})"
-        if self.element_type == "buffer":
-            return f"b({', '.join(map(str, self.elements))})"
+        """Return the HLO spelling without layouts; tuples may be nested deeper than calls may."""
+        written: list[str] = []
+        pending: list[Shape | str] = [self]
+        while pending:
+            each = pending.pop()
+            if isinstance(each, str):
+                written.append(each)
+            elif each.is_tuple or each.element_type == "buffer":
+                written.append("(" if each.is_tuple else "b(")
+                parts = [part for element in each.elements for part in (", ", element)][1:]
+                pending += [")", *reversed(parts)]
+            else:
+                written.append(each._array_text())
+        return "".join(written)
+
+    def _array_text(self) -> str:
         flags = self.dynamic or (False,) * len(self.dimensions)
         sizes = (_dimension_text(size, flag) for size, flag in zip(self.dimensions, flags, strict=True))
         return f"{self.element_type}[{','.join(sizes)}]"

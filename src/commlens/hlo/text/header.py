@@ -14,7 +14,11 @@ from commlens.hlo.text.values import read_integer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from commlens.hlo.text.line import Span
+
 _HEADER: Final = re.compile(rb"\bHloModule\s+(?P<name>\"[^\"]*\"|[^\s,]+)")
+
+_COUNTS: Final = ("replica_count", "num_partitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,11 @@ class Header:
             >>> Header("m", {"num_partitions": b"4"}).counts(None, None), Header("m").counts(None, None)
             ((1, 4), (None, None))
         """
-        stated = [read_integer(self.attributes.get(key, b"")) for key in ("replica_count", "num_partitions")]
+        written = [self.attributes.get(key) for key in _COUNTS]
+        stated = [None if value is None else _count(value) for value in written]
+        for own, value, count in zip((replicas, partitions), written, stated, strict=True):
+            if own is None and value is not None and count is None:
+                return replicas, partitions  # what it says is no count, so nobody knows the other one either
         known = any(count is not None for count in (replicas, partitions, *stated))
         return (replicas or stated[0] or 1, partitions or stated[1] or 1) if known else (None, None)
 
@@ -61,8 +69,23 @@ def read_header(text: bytes) -> Header:
         return Header()
     spans, error = parse_attributes(text, match.end())
     attributes = {key: text[start:end] for key, (start, end) in spans.items()}
-    fault = None if error is None else (error.position, str(error))
+    fault = _no_count(text, spans) if error is None else (error.position, str(error))
     return Header(as_text(match["name"].strip(b'"')), attributes, _half(text, match.end()) or fault)
+
+
+def _count(value: bytes) -> int | None:
+    """Return a number of devices; None where the value is no whole number, or none of anything."""
+    number = read_integer(value)
+    return None if number is None or number < 1 else number
+
+
+def _no_count(text: bytes, spans: Mapping[str, Span]) -> tuple[int, str] | None:
+    """Return the first count that is none, as a fault."""
+    for key, (start, end) in spans.items():
+        if key in _COUNTS and _count(text[start:end]) is None:
+            found = as_text(text[start:end][:20])
+            return start, f"expected {key} to be a whole number of at least 1, found {found!r}"
+    return None
 
 
 def _half(text: bytes, start: int) -> tuple[int, str] | None:

@@ -40,7 +40,7 @@ _CALL_VALUES: Final = re.compile(
     rb"\s*=\s*(\{[^{}]*\}|%?[\w.\-]+)"
 )
 _NAMES: Final = re.compile(rb"%?(" + NAME + rb")")
-_MORE_ATTRIBUTES: Final = re.compile(GAP + rb"*+(?P<comma>,)")
+_MORE_ATTRIBUTES: Final = re.compile(GAP + rb"*+(?=,)|(?=\.)|[ \t]*+(?=\}|" + NAME + rb"=)")
 """What goes on behind the part of a header that can be read."""
 _EXCERPT: Final = 80
 """Bytes of what cannot be read that are shown."""
@@ -221,7 +221,7 @@ class TextModule(Module):
             position, why = self._header.fault
             yield self._unread_header(start + position, why)
         elif (rest := _MORE_ATTRIBUTES.match(self.text, end)) is not None:
-            yield self._unread_header(rest.start("comma"), "expected ', attribute=value'")
+            yield self._unread_header(rest.end(), "expected ', attribute=value'")
 
     def _unread_header(self, at: int, why: str) -> Unread:
         text = as_text(self.text[at : at + _EXCERPT].partition(b"\n")[0])
